@@ -1,0 +1,1 @@
+"""Applications that use `langgraph_ext`, each one a package that runs by itself."""

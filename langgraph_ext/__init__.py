@@ -1,0 +1,30 @@
+"""Durable runs for LangGraph.
+
+Public names are loaded on first use, so that importing one of them imports only the room it lives in.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from langgraph_ext.saver import LedgerSaver
+
+__all__ = ["LedgerSaver"]
+
+__version__ = "0.1.0"
+
+_HOMES = {"LedgerSaver": "langgraph_ext.saver"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

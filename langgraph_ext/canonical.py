@@ -1,0 +1,76 @@
+"""Canonical JSON and digests: one value, one text.
+
+UTF-8, keys sorted by code point, no insignificant space, no NaN or Infinity, integers exact (64 bits). What cannot be
+written that way is refused with the path of the offending part, never degraded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any
+
+import orjson
+
+__all__ = ["decode", "digest", "encode", "encode_plain"]
+
+_NOT_SILENTLY = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+
+
+def encode(value: Any, *, where: str = "value") -> bytes:
+    """Write `value` as canonical JSON.
+
+    Args:
+        value: None, bool, int (64 bits), finite float, str, or lists, tuples and str-keyed dicts of those.
+        where: Name of the value, the beginning of the path in an error.
+
+    Raises:
+        TypeError: Some part is not JSON; the message holds its path.
+    """
+    return _encode(value, where, orjson.OPT_SORT_KEYS | _NOT_SILENTLY)
+
+
+def encode_plain(value: Any, *, where: str = "value") -> bytes:
+    """As `encode`, with keys in the order they have: for values whose order is worth keeping."""
+    return _encode(value, where, _NOT_SILENTLY)
+
+
+def decode(data: bytes) -> Any:
+    """Read JSON written by `encode` or `encode_plain`."""
+    return orjson.loads(data)
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 of `data` as `sha256:<64 hex digits>`."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def _encode(value: Any, where: str, options: int) -> bytes:
+    try:
+        data = orjson.dumps(value, option=options)
+    except TypeError as error:
+        raise TypeError(_culprit(value, where) or f"{where} is not JSON: {error}") from None
+    # orjson writes NaN and Infinity as null; a walk is needed only where a null was written.
+    if b"null" in data and (found := _culprit(value, where)):
+        raise TypeError(found)
+    return data
+
+
+def _culprit(value: Any, path: str) -> str | None:
+    """The first part of `value` that is not JSON, as a sentence, or None."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if not isinstance(key, str):
+                return f"{path} has the key {key!r}, which is not text"
+            if found := _culprit(part, f"{path}.{key}"):
+                return found
+        return None
+    if isinstance(value, list | tuple):
+        return next(filter(None, (_culprit(part, f"{path}[{at}]") for at, part in enumerate(value))), None)
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{path} is {value!r}, which JSON cannot hold"
+    try:
+        orjson.dumps(value, option=_NOT_SILENTLY)
+    except TypeError as error:
+        return f"{path} is a {type(value).__name__} that JSON cannot hold ({error})"
+    return None

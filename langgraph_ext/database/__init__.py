@@ -1,0 +1,11 @@
+"""The database: transactions as plain functions, run by one lane per database.
+
+`open_database(url)` returns a `Database`; `transact(fn, …)` and `atransact(fn, …)` run `fn(tx, …)` as one durable
+transaction, `read` and `aread` run it on a connection that cannot write. Nothing outside this package imports a driver.
+"""
+
+from langgraph_ext.database.database import Database, open_database
+from langgraph_ext.database.sqlite import Fsync
+from langgraph_ext.database.tx import Row, Tx
+
+__all__ = ["Database", "Fsync", "Row", "Tx", "open_database"]

@@ -1,0 +1,238 @@
+"""Database: the door to one database file, with a sync and an async form of each way in.
+
+    transact / atransact    one durable transaction on the lane
+    read / aread            one snapshot, on a connection that cannot write
+
+Nothing here runs on asyncio's or LangGraph's default executor, whose threads waiting nodes may hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from os import PathLike, fspath
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from langgraph_ext.database.lane import Lane
+from langgraph_ext.database.queries import load_queries
+from langgraph_ext.database.sqlite import Fsync, Readers, SqliteEngine, WriteConnection
+from langgraph_ext.database.tx import Tx
+from langgraph_ext.errors import InvalidArgument, StoreError
+
+__all__ = ["Database", "open_database"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def now_us() -> int:
+    """This host's wall clock: microseconds since the epoch, UTC."""
+    return time.time_ns() // 1000
+
+
+def open_database(
+    url: str | PathLike[str],
+    *,
+    fsync: Fsync = "full",
+    clock_us: Callable[[], int] = now_us,
+    connection: type[WriteConnection] = WriteConnection,
+) -> Database:
+    """Name a database; it is opened, created and migrated by its first use.
+
+    Args:
+        url: A path, `sqlite:///relative.db`, `sqlite:////absolute.db`, or `:memory:`.
+        fsync: `"full"`: what was acknowledged survives a power loss. `"normal"`: it survives the death of the process;
+            a power loss may take the last commits, never the soundness of the file.
+        clock_us: Microseconds since the epoch, UTC.
+        connection: The class of the write connection; tests replace it to inject faults.
+
+    Raises:
+        InvalidArgument: The URL names no database this code can open, or `fsync` is neither word.
+    """
+    if fsync not in ("full", "normal"):
+        raise InvalidArgument(f'fsync is {fsync!r}; it must be "full" or "normal"')
+    path = _path_of(fspath(url))
+    engine = SqliteEngine(path, queries=load_queries("sqlite"), fsync=fsync, clock_us=clock_us, connection=connection)
+    return Database(engine, clock_us=clock_us)
+
+
+def _path_of(url: str) -> str:
+    if url.startswith(("postgresql://", "postgres://")):
+        raise InvalidArgument("PostgreSQL is not supported yet; name a SQLite file")
+    path = url.removeprefix("sqlite:///")
+    if "://" in path or path.startswith(("sqlite:", "file:")) or not path:
+        raise InvalidArgument(f"{url!r} names no database; use a path, 'sqlite:///runs.db' or ':memory:'")
+    return path
+
+
+class Database:
+    """One database, shared by every thread and event loop of this process. Made by `open_database`."""
+
+    def __init__(self, engine: SqliteEngine, *, clock_us: Callable[[], int]) -> None:
+        self.clock_us = clock_us
+        self._engine = engine
+        self._in_memory = engine.path == ":memory:"
+        self._lane = Lane(engine, name=f"database {engine.path!r}")
+        self._readers = Readers(lambda: engine.path, queries=load_queries("sqlite"))
+        self._reading = ReaderThread(self._readers)
+        # Threads keep the lane alive, not this object: forgetting it without close() ends them.
+        self._finalizer = weakref.finalize(self, _let_go, self._lane, self._reading)
+
+    @property
+    def path(self) -> str:
+        """The database's file: absolute once it is open, or `:memory:`."""
+        return self._engine.path
+
+    def transact(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `fn(tx, …)` as one transaction; returns once it is committed and, under `fsync="full"`, synced.
+
+        Raises:
+            StoreError: The database could not do it; nothing of it was written.
+        """
+        result: T = self._lane.submit(partial(_call, fn, args, kwargs))
+        return result
+
+    def transact_in_company(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `transact`, but waits up to half a millisecond for another transaction whose commit it can share."""
+        result: T = self._lane.submit(partial(_call, fn, args, kwargs), in_company=True)
+        return result
+
+    async def atransact(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `transact`. Cancelling the await does not undo a transaction that has begun."""
+        result: T = await self._lane.asubmit(partial(_call, fn, args, kwargs))
+        return result
+
+    def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run `fn(tx, …)` on one snapshot, which sees every transaction acknowledged before."""
+        self._lane.check()
+        if self._in_memory:
+            return self.transact(fn, *args, **kwargs)
+        if not self._engine.is_open:
+            self.transact(_nothing)
+        return self._readers.read(partial(_call, fn, args, kwargs))
+
+    async def aread(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """As `read`, on this database's own reader thread."""
+        self._lane.check()
+        if self._in_memory:
+            return await self.atransact(fn, *args, **kwargs)
+        if not self._engine.is_open:
+            await self.atransact(_nothing)
+        result: T = await self._reading.run(partial(_call, fn, args, kwargs))
+        return result
+
+    def open(self) -> None:
+        """Open, create and migrate the file now rather than at the first use."""
+        self.transact(_nothing)
+
+    async def aopen(self) -> None:
+        """As `open`."""
+        await self.atransact(_nothing)
+
+    def close(self) -> None:
+        """Let what was begun finish, then close; a closed database refuses further calls. May be called twice."""
+        self._lane.close()
+        self._reading.close()
+        self._readers.close()
+
+    async def aclose(self) -> None:
+        """As `close`, without holding the event loop."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        threading.Thread(target=_close, args=(self, loop, done), daemon=True).start()
+        await done
+
+
+class ReaderThread:
+    """One thread that reads for coroutines, started by the first of them."""
+
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._mutex = threading.Lock()
+        self._closed = False
+
+    async def run(self, fn: Callable[[Tx], Any]) -> Any:
+        """Run `fn(tx)` there; the coroutine waits for its result."""
+        loop = asyncio.get_running_loop()
+        job = Job(fn, loop, loop.create_future())
+        with self._mutex:
+            if self._closed:
+                raise StoreError("the database is closed; open it again to use it", code="closed")
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="reader", daemon=True)
+                self._thread.start()
+            self._jobs.put(job)
+        return await job.future
+
+    def close(self) -> None:
+        """Finish what is queued, then end."""
+        with self._mutex:
+            self._closed = True
+            self._jobs.put(None)
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join()
+
+    def let_go(self) -> None:
+        """End without waiting."""
+        self._jobs.put(None)
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            try:
+                answer = partial(_resolve, job.future, self._readers.read(job.fn), None)
+            except Exception as error:
+                answer = partial(_resolve, job.future, None, error)
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                job.loop.call_soon_threadsafe(answer)
+
+
+class Job:
+    """One read a coroutine waits for."""
+
+    __slots__ = ("fn", "future", "loop")
+
+    def __init__(self, fn: Callable[[Tx], Any], loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any]) -> None:
+        self.fn = fn
+        self.loop = loop
+        self.future = future
+
+
+def _call(fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], tx: Tx) -> T:
+    return fn(tx, *args, **kwargs)
+
+
+def _nothing(_tx: Tx) -> None:
+    """A transaction that only needs the database to be open."""
+
+
+def _resolve(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+def _close(database: Database, loop: asyncio.AbstractEventLoop, done: asyncio.Future[None]) -> None:
+    try:
+        database.close()
+        answer = partial(_resolve, done, None, None)
+    except Exception as error:
+        answer = partial(_resolve, done, None, error)
+    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        loop.call_soon_threadsafe(answer)
+
+
+def _let_go(lane: Lane, reading: ReaderThread) -> None:
+    lane.let_go()
+    reading.let_go()

@@ -1,0 +1,288 @@
+"""The lane: one FIFO of transactions in front of one write connection, committed in groups.
+
+    sync caller ──┐                      ┌── leads: commits a group in its own thread
+    sync caller ──┼──▶ FIFO ──▶ group ──▶┤
+    async caller ─┘                      └── or the one writer thread leads
+
+Whoever finds nobody leading leads: a sync caller in its own thread (no hop), an async caller by waking the writer thread.
+A leader commits a bounded snapshot of the queue as one group, wakes its members (one wake-up a loop and group), and hands
+the lead to a waiting caller, so no caller serves others for ever. A caller that says it may linger waits a little for
+company before it leads. A caller is answered when its group is committed and synced, never before.
+
+Sync callers are bounded by their threads, async callers by `_OUTSTANDING` a loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+from langgraph_ext.database.tx import Tx
+from langgraph_ext.errors import StoreError
+
+__all__ = ["Call", "Engine", "Lane"]
+
+_GROUP = 256
+"""Most transactions in one group: bounds how long the first member waits for the last."""
+
+_OUTSTANDING = 1024
+"""Most unanswered transactions of one event loop; further callers wait their turn (backpressure)."""
+
+
+_LOOK_AGAIN_SECONDS = 0.1
+"""How often a waiting caller looks whether the lead is free, though nobody woke it."""
+
+
+_LINGER_SECONDS = 0.0005
+"""How long a call waits for company. A longer wait joins no more calls (measured)."""
+
+_PASSED_OVER = 64
+"""Most chances to linger that are passed over after it was in vain."""
+
+
+class Company:
+    """Whether lingering is worth it: after each wait in vain, twice as many chances are passed over.
+
+    Some graphs never bring company in time: LangGraph holds the next put back until the writes are stored when a
+    DeltaChannel or an error handler is involved, and parallel nodes end one by one. Races on these counters are harmless.
+    """
+
+    def __init__(self) -> None:
+        self._in_vain = 0
+        self._pass_over = 0
+
+    def expected(self) -> bool:
+        """Whether the next call should linger."""
+        if self._pass_over > 0:
+            self._pass_over -= 1
+            return False
+        return True
+
+    def came(self, company: bool) -> None:
+        """Learn from a wait that is over."""
+        self._in_vain = 0 if company else min(_PASSED_OVER, self._in_vain * 2 or 1)
+        self._pass_over = self._in_vain
+
+
+class Call:
+    """One transaction in the queue: what to run, and afterwards what came of it."""
+
+    __slots__ = ("error", "finished", "fn", "future", "lingers", "loop", "result", "turn")
+
+    def __init__(self, fn: Callable[[Tx], Any]) -> None:
+        self.fn = fn
+        self.result: Any = None
+        self.error: BaseException | None = None
+        self.finished = False
+        self.lingers = False
+        self.turn: threading.Lock | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.future: asyncio.Future[Any] | None = None
+
+    def settle(self, result: Any = None, error: BaseException | None = None) -> None:
+        """Record what came of it; the lane wakes the caller afterwards."""
+        self.result, self.error, self.finished = result, error, True
+
+
+class Engine(Protocol):
+    """What commits a group: settles every call of it, or raises a non-Exception having settled none but its own."""
+
+    def commit(self, group: list[Call]) -> None: ...
+    def close(self) -> None: ...
+
+
+class Lane:
+    """One queue and its leaders. Safe to use from any thread and any event loop at once.
+
+    `_lead` is held by whoever leads. A waiting caller that is woken looks again: it is answered, or it tries to lead.
+    It also looks again by itself now and then, so a lead lost to Ctrl-C at the worst moment costs a pause, not a hang.
+    """
+
+    def __init__(self, engine: Engine, *, name: str) -> None:
+        self._engine = engine
+        self._name = name
+        self._mutex = threading.Lock()
+        self._lead = threading.Lock()
+        self._calls: deque[Call] = deque()
+        self._company = Company()
+        self._closed = False
+        self._pid = os.getpid()
+        self._writer: threading.Thread | None = None
+        self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._room: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+    def submit(self, fn: Callable[[Tx], Any], *, in_company: bool = False) -> Any:
+        """Run `fn(tx)` as one committed transaction and return its result.
+
+        Args:
+            fn: The transaction.
+            in_company: It may wait a moment for another caller's commit to join, before it leads its own.
+        """
+        call = Call(fn)
+        call.turn = threading.Lock()
+        call.turn.acquire()
+        with self._mutex:
+            self.check()
+            call.lingers = in_company and not self._calls and self._company.expected()
+            self._calls.append(call)
+        try:
+            if call.lingers:
+                call.turn.acquire(timeout=_LINGER_SECONDS)
+                call.lingers = False
+                self._company.came(call.finished)
+            while not call.finished:
+                if self._lead.acquire(blocking=False):
+                    self._commit_groups(call)
+                else:
+                    call.turn.acquire(timeout=_LOOK_AGAIN_SECONDS)
+        except BaseException:
+            self._withdraw(call)
+            raise
+        if call.error is not None:
+            raise call.error
+        return call.result
+
+    async def asubmit(self, fn: Callable[[Tx], Any]) -> Any:
+        """As `submit`, for a coroutine. Cancelling the await does not undo a transaction that has begun."""
+        loop = asyncio.get_running_loop()
+        self.check()
+        async with self._room_of(loop):
+            call = Call(fn)
+            call.loop, call.future = loop, loop.create_future()
+            with self._mutex:
+                self.check()
+                self._start_writer()
+                self._calls.append(call)
+            if not self._lead.locked():
+                self._wake.put(True)
+            return await call.future
+
+    def close(self) -> None:
+        """Refuse further calls, let those already queued finish, then close the engine. May be called twice."""
+        if self._pid != os.getpid():
+            return
+        with self._mutex:
+            self._closed = True
+            writer, self._writer = self._writer, None
+        with self._lead:
+            while self._calls:
+                self._commit_group([])
+            self._engine.close()
+        self._wake.put(False)
+        if writer is not None:
+            writer.join()
+
+    def let_go(self) -> None:
+        """Let the writer thread end, for a lane that nobody can reach any more."""
+        self._wake.put(False)
+
+    def write_when_woken(self) -> None:
+        """The writer thread: leads one group whenever it is woken and nobody else leads."""
+        while self._wake.get():
+            if self._calls and self._lead.acquire(blocking=False):
+                self._commit_groups(None)
+
+    def _commit_groups(self, own: Call | None) -> None:
+        """Lead until `own` is answered (one group, for the writer thread), then let go of the lead."""
+        group: list[Call] = []
+        try:
+            while True:
+                self._commit_group(group)
+                if own is None or own.finished:
+                    return
+                if own not in self._calls:  # dropped by a leader that was interrupted twice
+                    self._calls.appendleft(own)
+        finally:
+            try:
+                self._put_back(group, own)
+            finally:
+                try:
+                    self._lead.release()
+                finally:
+                    self._wake_heir()
+
+    def _commit_group(self, group: list[Call]) -> None:
+        """Commit the front of the queue and wake whoever was answered. Only for the holder of `_lead`."""
+        group.clear()
+        for _ in range(min(_GROUP, len(self._calls))):
+            group.append(self._calls.popleft())
+        if group:
+            self._engine.commit(group)
+            _wake_callers(group)
+
+    def _put_back(self, group: list[Call], own: Call | None) -> None:
+        """What an interrupted leader left unsettled goes back to the front of the queue, in its order."""
+        left = [call for call in group if not call.finished and call is not own]
+        self._calls.extendleft(reversed(left))
+
+    def _wake_heir(self) -> None:
+        """Wake the first caller that waits for a leader, if there is one."""
+        with self._mutex:
+            heir = next((call for call in self._calls if not call.lingers), None)
+        if heir is None:
+            return
+        if heir.turn is None:
+            self._wake.put(True)
+        elif heir.turn.locked():
+            with suppress(RuntimeError):  # somebody else woke it in between
+                heir.turn.release()
+
+    def _withdraw(self, call: Call) -> None:
+        """The caller was interrupted while it waited: take its call back unless it has begun."""
+        with self._mutex, suppress(ValueError):
+            self._calls.remove(call)
+        self._wake_heir()
+
+    def _room_of(self, loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
+        room = self._room.get(loop)
+        if room is None:
+            with self._mutex:
+                room = self._room.setdefault(loop, asyncio.Semaphore(_OUTSTANDING))
+        return room
+
+    def _start_writer(self) -> None:
+        if self._writer is None:
+            self._writer = threading.Thread(target=self.write_when_woken, name=f"{self._name} writer", daemon=True)
+            self._writer.start()
+
+    def check(self) -> None:
+        if self._pid != os.getpid():
+            raise StoreError(
+                f"{self._name} was opened in process {self._pid} and is used in its forked child {os.getpid()}; "
+                "open it anew in the child (SQLite connections do not survive a fork)",
+                code="forked",
+            )
+        if self._closed:
+            raise StoreError(f"{self._name} is closed; open it again to use it", code="closed")
+
+
+def _wake_callers(group: list[Call]) -> None:
+    """Wake everybody whose call was answered: threads one by one, each event loop once."""
+    loops: dict[asyncio.AbstractEventLoop, list[Call]] = {}
+    for call in group:
+        if call.loop is not None:
+            loops.setdefault(call.loop, []).append(call)
+        elif call.turn is not None and call.turn.locked():
+            with suppress(RuntimeError):  # somebody else woke it in between
+                call.turn.release()
+    for loop, calls in loops.items():
+        with suppress(RuntimeError):  # the loop is closed: nobody waits, and what was committed stays committed
+            loop.call_soon_threadsafe(_resolve, calls)
+
+
+def _resolve(calls: list[Call]) -> None:
+    for call in calls:
+        future = call.future
+        if future is None or future.done():
+            continue
+        if call.error is not None:
+            future.set_exception(call.error)
+        else:
+            future.set_result(call.result)

@@ -1,0 +1,63 @@
+"""The error family: one root, one subclass for each kind a caller would catch apart, stable codes.
+
+Every error carries `code` (stable text, for programs), `retryable` (whether the same call may succeed later without
+anything else changing), `details` (plain values, for logs) and a message that says what is wrong, where, and what to do.
+Messages and details never hold payloads or passwords.
+"""
+
+from __future__ import annotations
+
+__all__ = ["InvalidArgument", "LangGraphExtError", "StoreError"]
+
+
+class LangGraphExtError(Exception):
+    """Root of every error this package raises on purpose.
+
+    Args:
+        message: What is wrong, where, and what to do about it.
+        code: Stable name of the error, such as `"store_busy"`; the class's own default when omitted.
+        retryable: Whether the same call may succeed later; the class's own default when omitted.
+        details: Plain values a program may want (ids, paths, limits).
+    """
+
+    code = "error"
+    retryable = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        retryable: bool | None = None,
+        details: dict[str, object] | None = None,
+    ) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+        if retryable is not None:
+            self.retryable = retryable
+        self.details: dict[str, object] = details or {}
+
+    def __str__(self) -> str:
+        return f"{self.args[0]} [{self.code}]"
+
+
+class InvalidArgument(LangGraphExtError, ValueError):
+    """An argument that can never be accepted; nothing was written.
+
+    Code: `invalid_argument`.
+    """
+
+    code = "invalid_argument"
+
+
+class StoreError(LangGraphExtError):
+    """The database could not do what was asked; what the call wanted to write was not written.
+
+    Codes: `store_busy` (another process held the write lock too long; retryable), `store_full` (no space left),
+    `store_corrupt` (not a sound database), `store_foreign` (a sound database that is not ours), `store_newer` (written by
+    a newer version that older code must not touch), `store_unwritable` (missing folder, no permission), `store_io` (the
+    operating system reported an I/O error), `closed` (the object was closed), `forked` (opened in a parent process).
+    """
+
+    code = "store_error"

@@ -1,0 +1,112 @@
+"""What a call of LangGraph names: thread, namespace, checkpoint, and the metadata to keep.
+
+Every check of input stands here, before anything is encoded or written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointMetadata, get_checkpoint_metadata
+
+from langgraph_ext import canonical
+from langgraph_ext.errors import InvalidArgument
+
+__all__ = ["Address", "address_of", "config_of", "encode_metadata", "needle_of", "text"]
+
+
+class Address(NamedTuple):
+    """A checkpoint's place, or a thread's newest when `checkpoint_id` is None."""
+
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str | None
+
+
+def address_of(config: RunnableConfig, *, method: str) -> Address:
+    """The place a config names.
+
+    Raises:
+        InvalidArgument: It names no thread, or a name is not text.
+    """
+    configurable: Mapping[str, Any] = config.get("configurable") or {}
+    thread_id = configurable.get("thread_id")
+    if thread_id is None:
+        raise InvalidArgument(f'{method}: the config names no thread; pass {{"configurable": {{"thread_id": "…"}}}}')
+    checkpoint_id = configurable.get("checkpoint_id")
+    return Address(
+        text(str(thread_id), "thread_id", method),
+        text(configurable.get("checkpoint_ns", ""), "checkpoint_ns", method),
+        text(str(checkpoint_id), "checkpoint_id", method) if checkpoint_id else None,
+    )
+
+
+def text(value: object, name: str, method: str) -> str:
+    """`value`, if it is text that a database can hold.
+
+    Raises:
+        InvalidArgument: It is not text, or holds half a character (a lone surrogate).
+    """
+    if not isinstance(value, str):
+        raise InvalidArgument(f"{method}: {name} is {value!r}; it must be text")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidArgument(f"{method}: {name} {value!r} is not valid Unicode ({error.reason})") from error
+    return value
+
+
+def config_of(thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> RunnableConfig:
+    """The config that names exactly this checkpoint."""
+    return {"configurable": {"thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": checkpoint_id}}
+
+
+def encode_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> tuple[bytes, str | None]:
+    """A put's metadata as JSON, and the run it belongs to.
+
+    Keys of the config are added as in the peers (LangGraph's `get_checkpoint_metadata`), but for the server's
+    credentials, which it puts into every config.
+
+    Raises:
+        InvalidArgument: Some part is not JSON; the message holds its path.
+    """
+    merged: dict[str, Any] = {
+        key: value
+        for key, value in get_checkpoint_metadata(config, metadata).items()
+        if key in metadata or not _is_credential(key)
+    }
+    try:
+        data = canonical.encode_plain(merged, where="metadata")
+    except TypeError as error:
+        raise InvalidArgument(f"put: {error}; keep metadata to what JSON can hold") from error
+    run_id = merged.get("run_id")
+    return data, run_id if isinstance(run_id, str) else None
+
+
+def _is_credential(key: str) -> bool:
+    return key.startswith("langgraph_auth_") or key == "langgraph_request_id"
+
+
+def needle_of(filter: Mapping[str, Any]) -> bytes:
+    """Bytes that stand in the metadata of every match: they let the database pass over most other rows.
+
+    Metadata is JSON without spaces, so `"key":"text"` or `"key":7` can be looked for as they are. `1` and `true`, `7` and
+    `7.0` are equal in Python and not in JSON, so for those only the key, or the beginning of the number, is looked for.
+    """
+    needles = [_needle(key, value) for key, value in filter.items()]
+    return max(needles, key=len, default=b"")
+
+
+_EXACT_FLOATS = 2**53
+
+
+def _needle(key: str, value: Any) -> bytes:
+    if value is None:
+        return b""  # a missing key counts as None
+    name = canonical.encode(key) + b":"
+    if isinstance(value, str) or (type(value) is int and 1 < abs(value) < _EXACT_FLOATS):
+        return name + canonical.encode(value)
+    return name

@@ -1,0 +1,92 @@
+"""DeltaChannel history: what one channel's ancestors wrote, back to the nearest stored value.
+
+A DeltaChannel stores a value only now and then; LangGraph rebuilds it from the writes of the checkpoints in between. The
+walk follows parents (not ids, so forks contribute only what is on their path), passes through ancestors that prune hid,
+and reads each ancestor once for all channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.checkpoint.base import DeltaChannelHistory, PendingWrite
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.saver.config import Address
+from langgraph_ext.saver.heads import head_of
+from langgraph_ext.saver.host import DELTA_COUNTERS
+from langgraph_ext.saver.writes import merge
+
+__all__ = ["Step", "histories", "lineage", "unseeded", "walk"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One ancestor on the path: what it wrote, and the stored values it ends some channels with."""
+
+    calls: list[Row]
+    seeds: Mapping[str, tuple[str, bytes]]
+
+
+def walk(tx: Tx, address: Address, channels: Sequence[str]) -> list[Step]:
+    """The ancestors of the checkpoint at `address`, nearest first, as far as any channel still needs them."""
+    where = {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns}
+    target = address.checkpoint_id
+    if target is None:
+        newest = tx.maybe("put_latest", **where)
+        target = newest["checkpoint_id"] if newest else None
+    steps: list[Step] = []
+    remaining = set(channels)
+    for checkpoint_id, head in lineage(tx, address, target):
+        seeds = {}
+        for source, part in head["places"].items():
+            for channel in remaining.intersection(part):
+                kind, start, length = part[channel]
+                row = tx.one("put_data", **where, checkpoint_id=source or checkpoint_id)
+                seeds[channel] = (kind, row["data"][start : start + length])
+        steps.append(Step(tx.all("writes_of", **where, checkpoint_id=checkpoint_id), seeds))
+        remaining -= seeds.keys()
+        if not remaining:
+            break
+    return steps
+
+
+def lineage(tx: Tx, address: Address, checkpoint_id: str | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """`(id, head)` of the stored ancestors of a checkpoint, nearest first, without itself."""
+    where = {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns}
+    row = tx.maybe("put_head", **where, checkpoint_id=checkpoint_id) if checkpoint_id else None
+    while row is not None and (above := row["parent_id"]):
+        row = tx.maybe("put_head", **where, checkpoint_id=above)
+        if row is not None:
+            yield above, head_of(row)
+
+
+def histories(
+    steps: Sequence[Step], channels: Sequence[str], loads: Callable[[tuple[str, bytes]], Any]
+) -> dict[str, DeltaChannelHistory]:
+    """Decode a walk: for each channel its writes, oldest first, and its seed if the walk met one."""
+    writes: dict[str, list[PendingWrite]] = {channel: [] for channel in channels}
+    seeds: dict[str, Any] = {}
+    for step in steps:
+        wanted = [channel for channel in channels if channel not in seeds]
+        for write in reversed(merge(step.calls, loads)):
+            if write[1] in wanted:
+                writes[write[1]].append(write)
+        for channel, encoded in step.seeds.items():
+            seeds[channel] = loads(encoded)
+    found: dict[str, DeltaChannelHistory] = {}
+    for channel in channels:
+        found[channel] = {"writes": writes[channel][::-1]}
+        if channel in seeds:
+            found[channel]["seed"] = seeds[channel]
+    return found
+
+
+def unseeded(row: Row, head: Mapping[str, Any]) -> set[str]:
+    """The DeltaChannels of a put whose value is not stored with it, so that it needs its ancestors."""
+    counters = canonical.decode(row["metadata"]).get(DELTA_COUNTERS) or {}
+    stored = {channel for part in head["places"].values() for channel in part}
+    return {channel for channel in counters if channel in head.get("channel_versions", {})} - stored

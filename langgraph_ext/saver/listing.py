@@ -1,0 +1,149 @@
+"""Listing checkpoints, newest first, page by page: between two pages no transaction is open and no lock is held.
+
+A page is a keyset page: it begins behind the last checkpoint of the page before. One namespace is read along its index;
+a thread of several namespaces, or all threads, are sorted by the database in pages that double.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.saver.config import address_of, needle_of, text
+from langgraph_ext.saver.reading import Stored, with_parts
+
+__all__ = ["Listing", "Page", "page", "start"]
+
+_TOP = "\U0010ffff"
+"""Above every checkpoint id: ids are compared by code point."""
+
+_LOADED = 32
+"""Checkpoints loaded in one read: bounds memory and the age of a snapshot."""
+
+_SCANNED = 8192
+"""Most keys scanned in one read of several namespaces."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What is asked for, and how far the reader has come."""
+
+    thread_id: str | None
+    checkpoint_ns: str | None
+    checkpoint_id: str | None
+    before: str
+    wanted: Mapping[str, Any]
+    """Metadata that must be equal, after a JSON round trip."""
+    needle: bytes
+    last: tuple[str, str, str] = (_TOP, _TOP, _TOP)
+    """`(checkpoint_id, thread_id, checkpoint_ns)` of the last key scanned."""
+    keys: tuple[int, ...] = ()
+    """Sequence numbers scanned and not yet loaded."""
+    size: int = _LOADED
+    """Keys to scan next."""
+    exhausted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some matching checkpoints, and where to go on (None at the end)."""
+
+    found: list[Stored]
+    rest: Listing | None
+
+
+def start(
+    config: RunnableConfig | None, *, filter: Mapping[str, Any] | None, before: RunnableConfig | None, limit: int | None
+) -> Listing:
+    """A listing's beginning.
+
+    Raises:
+        InvalidArgument: A config names no thread, or the filter is not JSON.
+    """
+    thread_id = checkpoint_ns = checkpoint_id = None
+    if config is not None:
+        thread_id, checkpoint_ns, checkpoint_id = address_of(config, method="list")
+        if config["configurable"].get("checkpoint_ns") is None:
+            checkpoint_ns = None
+    above = (before or {}).get("configurable", {}).get("checkpoint_id")
+    try:
+        wanted = canonical.decode(canonical.encode(dict(filter or {}), where="filter"))
+    except TypeError as error:
+        raise InvalidArgument(f"list: {error}") from error
+    return Listing(
+        thread_id=thread_id,
+        checkpoint_ns=checkpoint_ns,
+        checkpoint_id=checkpoint_id,
+        before=text(above, "before", "list") if above else _TOP,
+        wanted=wanted,
+        needle=needle_of(wanted),
+        size=_LOADED if limit is None or filter else max(1, min(limit, _LOADED)),
+    )
+
+
+def page(tx: Tx, listing: Listing) -> Page:
+    """The next page: loads keys already scanned, or scans for more."""
+    if listing.checkpoint_id is not None:
+        return Page(_addressed(tx, listing), None)
+    if not listing.keys:
+        listing = _scan(tx, listing)
+    now, later = listing.keys[:_LOADED], listing.keys[_LOADED:]
+    seen: dict[tuple[str, str, str], bytes] = {}
+    rows = [row for seq in now if (row := tx.maybe("put_get_by_seq", seq=seq)) is not None]
+    found = [with_parts(tx, row, seen) for row in rows if _matches(row, listing.wanted)]
+    rest = None if listing.exhausted and not later else replace(listing, keys=later)
+    return Page(found, rest)
+
+
+def _scan(tx: Tx, listing: Listing) -> Listing:
+    """More keys, behind the last one."""
+    if listing.thread_id is not None and listing.checkpoint_ns is None:
+        names = tx.all("namespaces_of", thread_id=listing.thread_id)
+        if len(names) == 1:
+            listing = replace(listing, checkpoint_ns=names[0]["checkpoint_ns"])
+    common = {"needle": listing.needle, "size": listing.size}
+    if listing.thread_id is not None and listing.checkpoint_ns is not None:
+        where = {"thread_id": listing.thread_id, "checkpoint_ns": listing.checkpoint_ns}
+        rows = tx.all("scan_namespace", **where, **common, before=min(listing.before, listing.last[0]))
+        size = _LOADED
+    else:
+        last_id, last_thread, last_ns = listing.last
+        behind = {"before": listing.before, "last_id": last_id, "last_thread": last_thread, "last_ns": last_ns}
+        if listing.thread_id is not None:
+            rows = tx.all("scan_thread", thread_id=listing.thread_id, **common, **behind)
+        else:
+            rows = tx.all("scan_all", **common, **behind)
+        size = min(listing.size * 2, _SCANNED)
+    last = listing.last
+    if rows:
+        last = (rows[-1]["checkpoint_id"], rows[-1]["thread_id"], rows[-1]["checkpoint_ns"])
+    keys = tuple(row["seq"] for row in rows)
+    return replace(listing, keys=keys, last=last, size=size, exhausted=len(rows) < listing.size)
+
+
+def _addressed(tx: Tx, listing: Listing) -> list[Stored]:
+    """The one checkpoint asked for by id, in each namespace that has it."""
+    assert listing.thread_id is not None
+    names = [listing.checkpoint_ns]
+    if listing.checkpoint_ns is None:
+        names = [row["checkpoint_ns"] for row in tx.all("namespaces_of", thread_id=listing.thread_id)]
+    where = {"thread_id": listing.thread_id, "checkpoint_id": listing.checkpoint_id}
+    rows = [row for name in names if (row := tx.maybe("put_get", checkpoint_ns=name, **where)) is not None]
+    return [
+        with_parts(tx, row, {})
+        for row in rows
+        if row["kind"] == "checkpoint" and row["checkpoint_id"] < listing.before and _matches(row, listing.wanted)
+    ]
+
+
+def _matches(row: Row, wanted: Mapping[str, Any]) -> bool:
+    if not wanted:
+        return True
+    metadata = canonical.decode(row["metadata"])
+    return all(metadata.get(key) == value for key, value in wanted.items())

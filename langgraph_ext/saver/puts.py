@@ -1,0 +1,104 @@
+"""Puts: the transaction that stores a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
+
+from langgraph_ext.database import Tx
+from langgraph_ext.saver import values
+from langgraph_ext.saver.config import Address, address_of, encode_metadata, text
+from langgraph_ext.saver.heads import MORE, complete, encode_fields, head_of, unknown_keys
+from langgraph_ext.saver.retention import rehome
+
+__all__ = ["Put", "prepare", "store"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put:
+    """A checkpoint on its way into the log: checked and encoded, but for what depends on its parent."""
+
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    parent_id: str | None
+    run_id: str | None
+    metadata: bytes
+    fields: bytes
+    packed: values.Packed
+    stored_us: int
+
+
+def prepare(
+    config: RunnableConfig,
+    checkpoint: Checkpoint,
+    metadata: CheckpointMetadata,
+    new_versions: Mapping[str, Any],
+    *,
+    dumps: values.Dumps,
+    stored_us: int,
+) -> Put:
+    """Check and encode a checkpoint, in the caller's thread.
+
+    Raises:
+        InvalidArgument: The config names no thread, or metadata, versions or names cannot be stored.
+    """
+    thread_id, checkpoint_ns, parent_id = address_of(config, method="put")
+    encoded_metadata, run_id = encode_metadata(config, metadata)
+    held, more = checkpoint.get("channel_values", {}), unknown_keys(checkpoint)
+    packed = values.pack(
+        {**held, MORE: more} if more else held,
+        checkpoint.get("channel_versions", {}),
+        [*new_versions, MORE],
+        dumps,
+    )
+    return Put(
+        thread_id=thread_id,
+        checkpoint_ns=checkpoint_ns,
+        checkpoint_id=text(checkpoint.get("id"), "checkpoint id", "put"),
+        parent_id=parent_id,
+        run_id=run_id,
+        metadata=encoded_metadata,
+        fields=encode_fields(checkpoint),
+        packed=packed,
+        stored_us=stored_us,
+    )
+
+
+def store(tx: Tx, put: Put) -> None:
+    """Store a checkpoint. Storing the same one again changes nothing; another under its id takes its place."""
+    where = {"thread_id": put.thread_id, "checkpoint_ns": put.checkpoint_ns}
+    parent = None
+    if put.parent_id is not None:
+        parent = tx.maybe("put_head", **where, checkpoint_id=put.parent_id)
+    places, data = values.lay_out(put.packed, put.parent_id, head_of(parent) if parent else None)
+    row: dict[str, object] = {
+        **where,
+        "checkpoint_id": put.checkpoint_id,
+        "parent_id": put.parent_id,
+        "run_id": put.run_id,
+        "stored_us": put.stored_us,
+        "metadata": put.metadata,
+        "head": complete(put.fields, places),
+        "data": data,
+    }
+    if tx.run("put_insert", **row) == 0:
+        _replace(tx, put, row)
+
+
+def _replace(tx: Tx, put: Put, row: Mapping[str, object]) -> None:
+    """The id is taken: by this very checkpoint (a repeated call), or by one that this one replaces."""
+    place = Address(put.thread_id, put.checkpoint_ns, None)
+    old = tx.one(
+        "put_get", thread_id=place.thread_id, checkpoint_ns=place.checkpoint_ns, checkpoint_id=put.checkpoint_id
+    )
+    same = all(old[name] == row[name] for name in ("parent_id", "metadata", "head", "data"))
+    if same and old["kind"] == "checkpoint":
+        return
+    rehome(tx, place, {put.checkpoint_id})
+    tx.run("put_delete", seq=old["seq"])
+    tx.run("put_insert", **row)

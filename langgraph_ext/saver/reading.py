@@ -1,0 +1,79 @@
+"""Reading checkpoints: transactions that fetch rows, and the decoding of them outside.
+
+A `Stored` is what one snapshot of the database says about a checkpoint, still encoded; `decode` turns it into
+LangGraph's `CheckpointTuple` in the caller's thread, when the connection is free again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import CheckpointTuple
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.saver import values
+from langgraph_ext.saver.config import Address, config_of
+from langgraph_ext.saver.heads import MORE, fields_of, head_of
+from langgraph_ext.saver.writes import merge
+
+__all__ = ["Stored", "decode", "fetch", "with_parts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One checkpoint as fetched: its row, decoded head, the data of every row that holds its values, its calls."""
+
+    row: Row
+    head: Mapping[str, Any]
+    data_of: Mapping[str, bytes]
+    calls: list[Row]
+
+
+def fetch(tx: Tx, address: Address) -> Stored | None:
+    """The checkpoint at `address`, or the newest of its namespace; None when there is none."""
+    where = {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns}
+    if address.checkpoint_id is None:
+        row = tx.maybe("put_latest", **where)
+    else:
+        row = tx.maybe("put_get", **where, checkpoint_id=address.checkpoint_id)
+    if row is None or row["kind"] != "checkpoint":
+        return None
+    return with_parts(tx, row, {})
+
+
+def with_parts(tx: Tx, row: Row, seen: dict[tuple[str, str, str], bytes]) -> Stored:
+    """A put's row with what belongs to it. `seen` keeps data that several checkpoints of one page share."""
+    head = head_of(row)
+    thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
+    data_of = {values.OWN: row["data"]}
+    for source in values.sources(head["places"]):
+        key = (thread_id, checkpoint_ns, source)
+        if key not in seen:
+            where = {"thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": source}
+            seen[key] = tx.one("put_data", **where)["data"]
+        data_of[source] = seen[key]
+    calls = tx.all("writes_of", thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=row["checkpoint_id"])
+    return Stored(row, head, data_of, calls)
+
+
+def decode(
+    stored: Stored, loads: Callable[[tuple[str, bytes]], Any], *, config: RunnableConfig | None = None
+) -> CheckpointTuple:
+    """The checkpoint as LangGraph wants it; `config` is kept as its address when the caller gave one."""
+    row, head = stored.row, stored.head
+    held = values.unpack(head["places"], stored.data_of, loads)
+    more = held.pop(MORE, {})
+    thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
+    parent_id = row["parent_id"]
+    checkpoint = {"id": row["checkpoint_id"], **fields_of(head), "channel_values": held, **more}
+    return CheckpointTuple(
+        config=config or config_of(thread_id, checkpoint_ns, row["checkpoint_id"]),
+        checkpoint=checkpoint,  # type: ignore[arg-type]
+        metadata=canonical.decode(row["metadata"]),
+        parent_config=config_of(thread_id, checkpoint_ns, parent_id) if parent_id else None,
+        pending_writes=merge(stored.calls, loads),
+    )

@@ -1,0 +1,120 @@
+"""Taking checkpoints away: whole threads, runs, history; and copying a thread.
+
+A value lives in the row of the first put that carried it, and a DeltaChannel in the writes of its ancestors. So before
+rows go, the survivors take in the values they still need from them (`rehome`), and ancestors that a surviving
+DeltaChannel is rebuilt from stay stored, out of sight (rule S10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.saver import values
+from langgraph_ext.saver.config import Address
+from langgraph_ext.saver.delta import lineage, unseeded
+from langgraph_ext.saver.heads import head_of
+
+__all__ = ["copy_thread", "delete_for_runs", "delete_thread", "prune_thread", "rehome"]
+
+
+def delete_thread(tx: Tx, thread_id: str) -> None:
+    """Delete everything of a thread, in all its namespaces."""
+    tx.run("thread_delete_puts", thread_id=thread_id)
+    tx.run("thread_delete_writes", thread_id=thread_id)
+
+
+def delete_for_runs(tx: Tx, run_ids: Sequence[str]) -> None:
+    """Delete the checkpoints of these runs, with their writes; every other checkpoint keeps its state."""
+    runs = set(run_ids)
+    for thread_id, checkpoint_ns in {
+        (row["thread_id"], row["checkpoint_ns"])
+        for run_id in sorted(runs)
+        for row in tx.all("namespaces_of_run", run_id=run_id)
+    }:
+        place = Address(thread_id, checkpoint_ns, None)
+        rows = _puts(tx, place)
+        _take_away(tx, place, rows, doomed={row["checkpoint_id"] for row in rows if row["run_id"] in runs})
+
+
+def prune_thread(tx: Tx, thread_id: str) -> None:
+    """Keep the newest checkpoint of each namespace, with its writes, and what its DeltaChannels are rebuilt from."""
+    for named in tx.all("namespaces_of", thread_id=thread_id):
+        place = Address(thread_id, named["checkpoint_ns"], None)
+        rows = _puts(tx, place)
+        listed = [row["checkpoint_id"] for row in rows if row["kind"] == "checkpoint"]
+        if not listed:
+            continue
+        newest = max(listed)
+        _take_away(tx, place, rows, doomed={row["checkpoint_id"] for row in rows} - {newest})
+        where = {"thread_id": thread_id, "checkpoint_ns": place.checkpoint_ns}
+        for orphan in tx.all("writes_orphans", **where, newest=newest):
+            tx.run("writes_delete", **where, checkpoint_id=orphan["checkpoint_id"])
+
+
+def copy_thread(tx: Tx, source: str, target: str, *, stored_us: int) -> None:
+    """Copy a thread: all namespaces, checkpoints, hidden ancestors and writes. The copy belongs to no run.
+
+    Raises:
+        InvalidArgument: The target already has rows; copying into it would mix two histories.
+    """
+    if tx.maybe("thread_exists", thread_id=target) is not None:
+        raise InvalidArgument(
+            f"copy_thread: thread {target!r} is not empty; name a new thread, or delete it first",
+            details={"thread_id": target},
+        )
+    tx.run("thread_copy", source=source, target=target, stored_us=stored_us)
+
+
+def rehome(tx: Tx, place: Address, doomed: Collection[str]) -> None:
+    """Let the puts outside `doomed` take in the values that they still need from the rows of `doomed`."""
+    where = {"thread_id": place.thread_id, "checkpoint_ns": place.checkpoint_ns}
+    homes: values.Homes = {}
+    data_of: dict[str, bytes] = {}
+    for row in _puts(tx, place):
+        head, checkpoint_id = head_of(row), row["checkpoint_id"]
+        needed = [source for source in head["places"] if source in doomed]
+        if checkpoint_id in doomed or not needed:
+            continue
+        for source in needed:
+            if source not in data_of:
+                data_of[source] = tx.one("put_data", **where, checkpoint_id=source)["data"]
+        own = tx.one("put_data", **where, checkpoint_id=checkpoint_id)["data"]
+        places, data = values.moved(head["places"], own, data_of, homes, checkpoint_id)
+        head["places"] = places
+        tx.run("put_rewrite", **where, checkpoint_id=checkpoint_id, head=canonical.encode_plain(head), data=data)
+
+
+def _take_away(tx: Tx, place: Address, rows: Sequence[Row], *, doomed: set[str]) -> None:
+    """Delete the puts of `doomed` with their writes; hide those that a survivor's DeltaChannels need."""
+    where = {"thread_id": place.thread_id, "checkpoint_ns": place.checkpoint_ns}
+    needed = _needed_by(tx, place, [row for row in rows if row["checkpoint_id"] not in doomed])
+    gone = doomed - needed
+    rehome(tx, place, gone)
+    for row in rows:
+        checkpoint_id = row["checkpoint_id"]
+        if checkpoint_id in gone:
+            tx.run("put_delete", seq=row["seq"])
+            tx.run("writes_delete", **where, checkpoint_id=checkpoint_id)
+        elif checkpoint_id in doomed and row["kind"] == "checkpoint":
+            tx.run("put_hide", seq=row["seq"])
+
+
+def _needed_by(tx: Tx, place: Address, survivors: Sequence[Row]) -> set[str]:
+    """The ancestors from which DeltaChannels of the survivors are rebuilt."""
+    lacking = {row["checkpoint_id"]: unseeded(row, head_of(row)) for row in survivors if row["kind"] == "checkpoint"}
+    needed: set[str] = set()
+    for survivor, channels in lacking.items():
+        remaining = set(channels)
+        for checkpoint_id, head in lineage(tx, place, survivor) if remaining else ():
+            needed.add(checkpoint_id)
+            remaining -= {channel for part in head["places"].values() for channel in part}
+            if remaining <= lacking.get(checkpoint_id, set()):
+                break  # found it all, or the rest is that survivor's own walk
+    return needed
+
+
+def _puts(tx: Tx, place: Address) -> list[Row]:
+    return tx.all("puts_of_namespace", thread_id=place.thread_id, checkpoint_ns=place.checkpoint_ns)

@@ -1,0 +1,350 @@
+"""LedgerSaver: LangGraph's checkpointer over this package's database.
+
+Each method is a pair of thin doors over one transaction: the caller's thread checks and encodes, the lane commits, the
+caller's thread (or the reader thread, for coroutines) decodes. One object serves `invoke` and `ainvoke`, any thread and
+any event loop, several at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from os import PathLike
+from types import TracebackType
+from typing import Any, Self
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+    DeltaChannelHistory,
+)
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
+from langgraph_ext.database import Fsync, Tx, open_database
+from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.saver import calls, delta, listing, puts, reading, retention
+from langgraph_ext.saver.config import Address, address_of, text
+from langgraph_ext.saver.versions import Version, next_version
+
+__all__ = ["LedgerSaver"]
+
+
+class LedgerSaver(BaseCheckpointSaver[Any]):
+    """A checkpointer on a SQLite file, for sync and async graphs alike.
+
+    A call that returned is committed, and with `fsync="full"` synced to disk. A call that failed left nothing behind.
+    Savers on one file in many threads and processes are normal. Opens at its first use; close it with `close()`,
+    `aclose()`, `with` or `async with`.
+
+    Args:
+        url: A path, `"sqlite:///runs.db"`, or `":memory:"`.
+        fsync: `"full"` (default): what was acknowledged survives a power loss. `"normal"`: it survives the death of the
+            process; a power loss may take the last commits, never the soundness of the file.
+        serde: Encodes values; LangGraph's JsonPlusSerializer by default.
+
+    Raises:
+        InvalidArgument: The URL names no database this package can open.
+
+    Every method may raise `StoreError` (see its codes) and, for input that can never be stored, `InvalidArgument`.
+    """
+
+    def __init__(
+        self,
+        url: str | PathLike[str],
+        *,
+        fsync: Fsync = "full",
+        serde: SerializerProtocol | None = None,
+    ) -> None:
+        super().__init__(serde=serde)
+        self.database = self._open_database(url, fsync=fsync)
+
+    _open_database = staticmethod(open_database)
+
+    @classmethod
+    def from_conn_string(cls, conn_string: str) -> Self:
+        """A saver for `with` or `async with`, named as in LangGraph's own savers."""
+        return cls(conn_string)
+
+    # -- life
+
+    def setup(self) -> None:
+        """Open, create and migrate the file now; otherwise the first use does."""
+        self.database.open()
+
+    async def asetup(self) -> None:
+        """As `setup`."""
+        await self.database.aopen()
+
+    def close(self) -> None:
+        """Finish what was begun, then close; further calls are refused with code `closed`. May be called twice."""
+        self.database.close()
+
+    async def aclose(self) -> None:
+        """As `close`, without holding the event loop."""
+        await self.database.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    # -- writing
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Store a checkpoint whose parent is the config's `checkpoint_id`.
+
+        Args:
+            config: Names thread, namespace and parent.
+            checkpoint: Its values are read back as they are here, whatever `new_versions` says.
+            metadata: JSON; keys of the config's metadata and configurable are added, as in LangGraph's savers.
+            new_versions: The channels whose values are new since the parent.
+
+        Returns:
+            The config that names the stored checkpoint.
+        """
+        put = self._prepare(config, checkpoint, metadata, new_versions)
+        self.database.transact(puts.store, put)
+        return _named(config, put)
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """As `put`."""
+        put = self._prepare(config, checkpoint, metadata, new_versions)
+        await self.database.atransact(puts.store, put)
+        return _named(config, put)
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Store the writes of a task, for the checkpoint it is executing. That checkpoint may be stored later.
+
+        Args:
+            config: Names thread, namespace and checkpoint.
+            writes: `(channel, value)` in the task's order.
+            task_id: The task.
+            task_path: Its path, by which LangGraph orders the writes of a step.
+        """
+        call = calls.prepare(config, writes, task_id, task_path, dumps=self.serde.dumps_typed, stored_us=self._now_us())
+        if calls.may_linger(call):
+            self.database.transact_in_company(calls.store, call)
+        else:
+            self.database.transact(calls.store, call)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """As `put_writes`."""
+        call = calls.prepare(config, writes, task_id, task_path, dumps=self.serde.dumps_typed, stored_us=self._now_us())
+        await self.database.atransact(calls.store, call)
+
+    # -- reading
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """The checkpoint the config names, or the newest of its thread and namespace; None when there is none."""
+        address = address_of(config, method="get_tuple")
+        stored = self.database.read(reading.fetch, address)
+        return self._decode(stored, config, address) if stored else None
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As `get_tuple`."""
+        address = address_of(config, method="get_tuple")
+        return await self.database.aread(self._get, config, address)
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Checkpoints, newest first (by checkpoint id). A reader that pauses holds no lock.
+
+        Args:
+            config: Names a thread, and if given a namespace and a checkpoint; None lists every thread.
+            filter: Metadata keys and the values they must equal (a missing key counts as None).
+            before: Only checkpoints with an id below this config's.
+            limit: At most so many.
+        """
+        rest = listing.start(config, filter=filter, before=before, limit=limit)
+        return self._list(rest, limit)
+
+    def _list(self, rest: listing.Listing | None, limit: int | None) -> Iterator[CheckpointTuple]:
+        left = limit
+        while rest is not None and (left is None or left > 0):
+            page = self.database.read(listing.page, rest)
+            rest = page.rest
+            for stored in page.found[:left]:
+                yield reading.decode(stored, self.serde.loads_typed)
+            left = None if left is None else left - len(page.found)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """As `list`."""
+        rest: listing.Listing | None = listing.start(config, filter=filter, before=before, limit=limit)
+        left = limit
+        while rest is not None and (left is None or left > 0):
+            found, rest = await self.database.aread(self._page, rest, left)
+            for each in found:
+                yield each
+            left = None if left is None else left - len(found)
+
+    def get_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """What the ancestors of a checkpoint wrote to each channel, oldest first, back to its nearest stored value."""
+        address = address_of(config, method="get_delta_channel_history")
+        return self.database.read(self._history, address, channels) if channels else {}
+
+    async def aget_delta_channel_history(
+        self, *, config: RunnableConfig, channels: Sequence[str]
+    ) -> Mapping[str, DeltaChannelHistory]:
+        """As `get_delta_channel_history`."""
+        address = address_of(config, method="get_delta_channel_history")
+        return await self.database.aread(self._history, address, channels) if channels else {}
+
+    # -- taking away
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Delete everything of a thread; nothing happens when there is no such thread."""
+        self.database.transact(retention.delete_thread, text(str(thread_id), "thread_id", "delete_thread"))
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """As `delete_thread`."""
+        await self.database.atransact(retention.delete_thread, text(str(thread_id), "thread_id", "delete_thread"))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Delete the checkpoints whose metadata names one of these runs, with their writes. May be repeated.
+
+        Every other checkpoint keeps its state: values it shares with a deleted one move to it.
+        """
+        self.database.transact(retention.delete_for_runs, [str(run_id) for run_id in run_ids])
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """As `delete_for_runs`."""
+        await self.database.atransact(retention.delete_for_runs, [str(run_id) for run_id in run_ids])
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Copy a thread with all its history to a new thread id. A source that does not exist copies nothing.
+
+        Raises:
+            InvalidArgument: The target is not empty.
+        """
+        self.database.transact(
+            retention.copy_thread, str(source_thread_id), str(target_thread_id), stored_us=self._now_us()
+        )
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """As `copy_thread`."""
+        await self.database.atransact(
+            retention.copy_thread, str(source_thread_id), str(target_thread_id), stored_us=self._now_us()
+        )
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Shorten threads, each in a transaction of its own.
+
+        Args:
+            thread_ids: The threads; one that does not exist is passed over.
+            strategy: `"keep_latest"` keeps the newest checkpoint of each namespace with its writes, and what its
+                DeltaChannels are rebuilt from. `"delete"` and `"delete_all"` delete the threads.
+
+        Raises:
+            InvalidArgument: The strategy is none of these.
+        """
+        transaction = _prune_by(strategy)
+        for thread_id in thread_ids:
+            self.database.transact(transaction, str(thread_id))
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """As `prune`."""
+        transaction = _prune_by(strategy)
+        for thread_id in thread_ids:
+            await self.database.atransact(transaction, str(thread_id))
+
+    # -- versions
+
+    def get_next_version(self, current: Version | None, channel: None) -> Version:
+        """A channel's version after `current`: of its kind, greater, and not shared by two forks."""
+        return next_version(current)
+
+    # -- the halves that both doors share
+
+    def _prepare(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> puts.Put:
+        return puts.prepare(
+            config, checkpoint, metadata, new_versions, dumps=self.serde.dumps_typed, stored_us=self._now_us()
+        )
+
+    def _now_us(self) -> int:
+        return self.database.clock_us()
+
+    def _get(self, tx: Tx, config: RunnableConfig, address: Address) -> CheckpointTuple | None:
+        stored = reading.fetch(tx, address)
+        return self._decode(stored, config, address) if stored else None
+
+    def _decode(self, stored: reading.Stored, config: RunnableConfig, address: Address) -> CheckpointTuple:
+        given = config if address.checkpoint_id is not None else None
+        return reading.decode(stored, self.serde.loads_typed, config=given)
+
+    def _page(
+        self, tx: Tx, rest: listing.Listing, left: int | None
+    ) -> tuple[Sequence[CheckpointTuple], listing.Listing | None]:
+        page = listing.page(tx, rest)
+        return [reading.decode(stored, self.serde.loads_typed) for stored in page.found[:left]], page.rest
+
+    def _history(self, tx: Tx, address: Address, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
+        return delta.histories(delta.walk(tx, address, channels), channels, self.serde.loads_typed)
+
+
+def _named(config: RunnableConfig, put: puts.Put) -> RunnableConfig:
+    return {
+        "configurable": {
+            "thread_id": config["configurable"]["thread_id"],
+            "checkpoint_ns": put.checkpoint_ns,
+            "checkpoint_id": put.checkpoint_id,
+        }
+    }
+
+
+def _prune_by(strategy: str) -> Callable[[Tx, str], None]:
+    if strategy == "keep_latest":
+        return retention.prune_thread
+    if strategy in ("delete", "delete_all"):
+        return retention.delete_thread
+    raise InvalidArgument(f'prune: strategy is {strategy!r}; it must be "keep_latest" or "delete"')

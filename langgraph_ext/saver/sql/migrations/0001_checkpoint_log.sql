@@ -1,0 +1,41 @@
+-- 0001 checkpoint_log
+--
+-- Adds     checkpoint_log: one row for each put and each put_writes, in the order of their commits (seq).
+-- Why      LangGraph commits in steps; one row a call is one page to sync, and its order is the order of what happened.
+-- Locks    new table; nothing to rewrite.
+-- Safe     before the code that uses it: yes (older code ignores the table).
+-- Undo     DROP TABLE checkpoint_log;
+-- oldest_reader: 1
+--
+-- kind        checkpoint   a put: metadata, head and the values it was the first to carry
+--             ancestor     a put that prune removed from sight but a DeltaChannel below it still needs
+--             writes       a put_writes call: head lists its writes in order, data holds their values
+-- task_id     null exactly in rows of puts; each of the two kinds has an index of its own
+-- run_id      metadata's run_id of a put that belongs to a run (a copied thread's rows belong to none)
+-- head, data  see saver/values.py (puts) and saver/writes.py (calls): head is JSON, data the encoded values, end to end
+-- seq         is never used twice, also after deletions: readers may keep it as a cursor
+CREATE TABLE checkpoint_log (
+    seq           INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind          TEXT    NOT NULL CHECK (kind IN ('checkpoint', 'ancestor', 'writes')),
+    thread_id     TEXT    NOT NULL,
+    checkpoint_ns TEXT    NOT NULL,
+    checkpoint_id TEXT    NOT NULL,
+    parent_id     TEXT,
+    task_id       TEXT,
+    task_path     TEXT,
+    run_id        TEXT,
+    stored_us     INTEGER NOT NULL,
+    metadata      BLOB,
+    head          BLOB    NOT NULL,
+    data          BLOB    NOT NULL,
+    CHECK ((task_id IS NULL) = (kind <> 'writes'))
+) STRICT;
+
+CREATE UNIQUE INDEX checkpoint_log_put ON checkpoint_log (thread_id, checkpoint_ns, checkpoint_id)
+    WHERE task_id IS NULL;
+
+CREATE INDEX checkpoint_log_call ON checkpoint_log (thread_id, checkpoint_ns, checkpoint_id, seq)
+    WHERE task_id IS NOT NULL;
+
+CREATE INDEX checkpoint_log_run ON checkpoint_log (run_id)
+    WHERE run_id IS NOT NULL;

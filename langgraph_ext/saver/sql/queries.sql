@@ -1,0 +1,146 @@
+-- Queries of the saver, over checkpoint_log (see migrations/0001_checkpoint_log.sql).
+-- `task_id IS NULL` / `IS NOT NULL` stands in every one of them: it names the partial index.
+
+-- name: put_insert
+-- No row changes when the checkpoint id is already there.
+INSERT INTO checkpoint_log (
+    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, stored_us, metadata, head, data
+) VALUES (
+    'checkpoint', :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :stored_us, :metadata, :head, :data
+)
+ON CONFLICT DO NOTHING;
+
+-- name: writes_insert
+INSERT INTO checkpoint_log (
+    kind, thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, stored_us, head, data
+) VALUES (
+    'writes', :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :task_path, :stored_us, :head, :data
+);
+
+-- name: put_head
+SELECT parent_id, head FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
+
+-- name: put_get
+SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, head, data FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
+
+-- name: put_get_by_seq
+SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, head, data FROM checkpoint_log
+WHERE seq = :seq;
+
+-- name: put_latest
+SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, head, data FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND task_id IS NULL AND kind = 'checkpoint'
+ORDER BY checkpoint_id DESC
+LIMIT 1;
+
+-- name: put_data
+SELECT data FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
+
+-- name: writes_of
+SELECT task_id, task_path, head, data FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
+    AND task_id IS NOT NULL
+ORDER BY seq;
+
+-- name: namespaces_of
+-- A loose scan: one index seek a namespace, however many checkpoints it holds.
+WITH RECURSIVE found (checkpoint_ns) AS (
+    SELECT min(checkpoint_ns) FROM checkpoint_log WHERE thread_id = :thread_id AND task_id IS NULL
+    UNION ALL
+    SELECT (
+        SELECT min(checkpoint_ns) FROM checkpoint_log
+        WHERE thread_id = :thread_id AND task_id IS NULL AND checkpoint_ns > found.checkpoint_ns
+    )
+    FROM found WHERE found.checkpoint_ns IS NOT NULL
+)
+SELECT checkpoint_ns FROM found WHERE checkpoint_ns IS NOT NULL;
+
+-- name: scan_namespace
+-- Keyset page of one namespace, newest first; an empty :needle finds every row.
+SELECT seq, checkpoint_id, thread_id, checkpoint_ns FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND task_id IS NULL AND kind = 'checkpoint'
+    AND checkpoint_id < :before AND instr(metadata, :needle) > 0
+ORDER BY checkpoint_id DESC
+LIMIT :size;
+
+-- name: scan_thread
+-- Sorts a thread of several namespaces; asked for in pages that double, so a long listing sorts it few times.
+SELECT seq, checkpoint_id, thread_id, checkpoint_ns FROM checkpoint_log
+WHERE thread_id = :thread_id AND task_id IS NULL AND kind = 'checkpoint'
+    AND checkpoint_id < :before AND instr(metadata, :needle) > 0
+    AND (checkpoint_id, thread_id, checkpoint_ns) < (:last_id, :last_thread, :last_ns)
+ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC
+LIMIT :size;
+
+-- name: scan_all
+-- As scan_thread, over every thread.
+SELECT seq, checkpoint_id, thread_id, checkpoint_ns FROM checkpoint_log
+WHERE task_id IS NULL AND kind = 'checkpoint'
+    AND checkpoint_id < :before AND instr(metadata, :needle) > 0
+    AND (checkpoint_id, thread_id, checkpoint_ns) < (:last_id, :last_thread, :last_ns)
+ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC
+LIMIT :size;
+
+-- name: puts_of_namespace
+SELECT seq, kind, checkpoint_id, parent_id, run_id, metadata, head FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND task_id IS NULL
+ORDER BY checkpoint_id;
+
+-- name: namespaces_of_run
+SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoint_log
+WHERE run_id = :run_id AND task_id IS NULL;
+
+-- name: put_rewrite
+UPDATE checkpoint_log SET head = :head, data = :data
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
+
+-- name: put_hide
+UPDATE checkpoint_log SET kind = 'ancestor', run_id = NULL WHERE seq = :seq AND task_id IS NULL;
+
+-- name: put_delete
+DELETE FROM checkpoint_log WHERE seq = :seq;
+
+-- name: writes_delete
+DELETE FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
+    AND task_id IS NOT NULL;
+
+-- name: writes_orphans
+-- Calls for checkpoints that were never stored, older than the newest one that was.
+SELECT DISTINCT call.checkpoint_id FROM checkpoint_log AS call
+WHERE call.thread_id = :thread_id AND call.checkpoint_ns = :checkpoint_ns AND call.task_id IS NOT NULL
+    AND call.checkpoint_id < :newest
+    AND NOT EXISTS (
+        SELECT 1 FROM checkpoint_log AS put
+        WHERE put.thread_id = call.thread_id AND put.checkpoint_ns = call.checkpoint_ns
+            AND put.checkpoint_id = call.checkpoint_id AND put.task_id IS NULL
+    );
+
+-- name: thread_delete_puts
+DELETE FROM checkpoint_log WHERE thread_id = :thread_id AND task_id IS NULL;
+
+-- name: thread_delete_writes
+DELETE FROM checkpoint_log WHERE thread_id = :thread_id AND task_id IS NOT NULL;
+
+-- name: thread_exists
+SELECT 1 AS found FROM checkpoint_log WHERE thread_id = :thread_id AND task_id IS NULL
+UNION ALL
+SELECT 1 AS found FROM checkpoint_log WHERE thread_id = :thread_id AND task_id IS NOT NULL
+LIMIT 1;
+
+-- name: thread_copy
+-- Positions inside a thread are relative to it (values.py), so rows are copied as they are.
+INSERT INTO checkpoint_log (
+    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, stored_us, metadata, head, data
+)
+SELECT kind, :target, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, :stored_us, metadata, head, data
+FROM checkpoint_log
+WHERE seq IN (
+    SELECT seq FROM checkpoint_log WHERE thread_id = :source AND task_id IS NULL
+    UNION ALL
+    SELECT seq FROM checkpoint_log WHERE thread_id = :source AND task_id IS NOT NULL
+)
+ORDER BY seq;

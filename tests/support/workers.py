@@ -1,0 +1,79 @@
+"""What the tests let other processes do. Each function opens savers of its own, as another program would."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from langgraph_ext import LedgerSaver
+from tests.support.build import VERSIONS, checkpoint, cid, config, metadata
+
+
+def put_one(url: str, number: int, form: str) -> str:
+    """Open `url`, which may not exist yet, put one checkpoint with a write, read both back."""
+    where = config(f"t{number}")
+    made = checkpoint(cid(number), {"n": number}, {"n": VERSIONS["str"](number)})
+
+    async def in_loop() -> Any:
+        async with LedgerSaver(url) as saver:
+            saved = await saver.aput(where, made, metadata(number), made["channel_versions"])
+            await saver.aput_writes(saved, [("n", -number)], "task")
+            return await saver.aget_tuple(where)
+
+    if form == "async":
+        found = asyncio.run(in_loop())
+    else:
+        with LedgerSaver(url) as saver:
+            saved = saver.put(where, made, metadata(number), made["channel_versions"])
+            saver.put_writes(saved, [("n", -number)], "task")
+            found = saver.get_tuple(where)
+    assert found is not None
+    assert [("task", "n", -number)] == found.pending_writes
+    return str(found.checkpoint["id"])
+
+
+def write_a_thread(url: str, thread: str, steps: int, form: str) -> int:
+    """A thread of `steps` checkpoints, each with two writes to its predecessor, as a run would store them."""
+
+    async def in_loop() -> None:
+        async with LedgerSaver(url) as saver:
+            for n in range(steps):
+                await saver.aput(config(thread, id=_parent(n)), _step(n), metadata(n), {"n": n})
+                await asyncio.gather(
+                    *(saver.aput_writes(config(thread, id=cid(n)), [("n", task)], f"task {task}") for task in "ab")
+                )
+
+    if form == "async":
+        asyncio.run(in_loop())
+    else:
+        with LedgerSaver(url) as saver:
+            for n in range(steps):
+                saver.put(config(thread, id=_parent(n)), _step(n), metadata(n), {"n": n})
+                for task in "ab":
+                    saver.put_writes(config(thread, id=cid(n)), [("n", task)], f"task {task}")
+    return steps
+
+
+def fill_slots(url: str, name: str, calls: int) -> int:
+    """Write to slots that other processes write to at the same moment: regular ones, and a special one each time."""
+    with LedgerSaver(url) as saver:
+        for n in range(calls):
+            saver.put_writes(config(id=cid(1)), [("a", f"{name} {n}"), ("__error__", f"{name} {n}")], f"task {n}")
+    return calls
+
+
+def read_all(url: str, thread: str) -> list[tuple[str, Any, int]]:
+    """What a saver in this process reads of a thread: id, value and number of writes of each checkpoint."""
+    with LedgerSaver(url) as saver:
+        return [
+            (item.checkpoint["id"], item.checkpoint["channel_values"].get("n"), len(item.pending_writes or []))
+            for item in saver.list(config(thread))
+        ]
+
+
+def _step(n: int) -> Any:
+    return checkpoint(cid(n), {"n": n, "fixed": "x" * 100}, {"n": n, "fixed": 1})
+
+
+def _parent(n: int) -> str | None:
+    return cid(n - 1) if n else None
