@@ -49,24 +49,30 @@ def _encode(value: Any, where: str, options: int) -> bytes:
     try:
         data = orjson.dumps(value, option=options)
     except TypeError as error:
-        raise TypeError(_culprit(value, where) or f"{where} is not JSON: {error}") from None
+        raise TypeError(_culprit(value, where, _DEEPEST) or f"{where} is not JSON: {error}") from None
     # orjson writes NaN and Infinity as null; a walk is needed only where a null was written.
-    if b"null" in data and (found := _culprit(value, where)):
+    if b"null" in data and (found := _culprit(value, where, _DEEPEST)):
         raise TypeError(found)
     return data
 
 
-def _culprit(value: Any, path: str) -> str | None:
+_DEEPEST = 254
+"""Levels of nesting that orjson writes."""
+
+
+def _culprit(value: Any, path: str, depth: int) -> str | None:
     """The first part of `value` that is not JSON, as a sentence, or None."""
+    if depth == 0:
+        return f"{path[:80]}… is nested deeper than {_DEEPEST} levels, or holds itself"
     if isinstance(value, dict):
         for key, part in value.items():
             if not isinstance(key, str):
                 return f"{path} has the key {key!r}, which is not text"
-            if found := _culprit(part, f"{path}.{key}"):
+            if found := _culprit(part, f"{path}.{key}", depth - 1):
                 return found
         return None
     if isinstance(value, list | tuple):
-        return next(filter(None, (_culprit(part, f"{path}[{at}]") for at, part in enumerate(value))), None)
+        return next(filter(None, (_culprit(part, f"{path}[{at}]", depth - 1) for at, part in enumerate(value))), None)
     if isinstance(value, float) and not math.isfinite(value):
         return f"{path} is {value!r}, which JSON cannot hold"
     try:

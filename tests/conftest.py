@@ -13,8 +13,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 import langgraph_ext
 from tests.support.backends import SqliteBackend
 from tests.support.build import VERSIONS
+from tests.support.compare import difference
 from tests.support.driver import Driver, Form
 from tests.support.reference import Reference
+from tests.support.stories import Teller
 
 _BACKENDS = [
     "sqlite",
@@ -79,3 +81,28 @@ def memory(loop: asyncio.AbstractEventLoop) -> Driver:
 def version(request: pytest.FixtureRequest) -> Callable[[int], Any]:
     """How versions are spelt: `version(3)` is the third, as an int, a float or a string."""
     return VERSIONS[request.param]
+
+
+@pytest.fixture(params=["sync", "async", "exit"])
+def durability(request: pytest.FixtureRequest) -> str:
+    """When LangGraph saves: before it goes on, while it goes on, or at the end."""
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def both(
+    saver: langgraph_ext.LedgerSaver, form: Form, durability: str, loop: asyncio.AbstractEventLoop
+) -> Callable[..., Teller]:
+    """Tells a story over LedgerSaver and over InMemorySaver, checks that the answers agree, and returns the former.
+
+    A story is a function of a `Teller`; it runs in both forms and with each durability.
+    """
+
+    def check(build: Callable[[Any], Any], story: Callable[[Teller], Any]) -> Teller:
+        ours, theirs = (Teller(build, each, form, durability, loop) for each in (saver, InMemorySaver()))
+        for teller in (ours, theirs):
+            story(teller)
+        assert difference(theirs.told, ours.told) is None
+        return ours
+
+    return check

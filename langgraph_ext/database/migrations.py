@@ -20,7 +20,7 @@ from langgraph_ext.database.queries import layer_folders
 from langgraph_ext.database.tx import Cursor
 from langgraph_ext.errors import StoreError
 
-__all__ = ["Migration", "all_migrations", "migrate", "statements"]
+__all__ = ["Migration", "all_migrations", "check", "migrate", "statements"]
 
 _NAME = re.compile(r"^(?P<number>\d{4})_(?P<noun>\w+)\.sql$")
 _OLDEST_READER = re.compile(r"^-- oldest_reader: (?P<number>\d+)$", re.MULTILINE)
@@ -102,6 +102,15 @@ def statements(script: str) -> list[str]:
     if pending.strip():
         raise ValueError(f"the script ends inside a statement: {pending.strip()[:60]!r}")
     return [part for part in parts if part != ";"]
+
+
+def check(connection: Writer, path: str) -> None:
+    """See that the file is empty, or a database of ours that this code may open; writes nothing.
+
+    Raises:
+        StoreError: As `migrate`.
+    """
+    _pending(connection, path, all_migrations())
 
 
 def migrate(

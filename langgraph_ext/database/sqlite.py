@@ -13,12 +13,13 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from langgraph_ext.database import wal
 from langgraph_ext.database.lane import Call
-from langgraph_ext.database.migrations import migrate
+from langgraph_ext.database.migrations import check, migrate
 from langgraph_ext.database.tx import Cursor, Tx
 from langgraph_ext.errors import LangGraphExtError, StoreError
 
@@ -70,9 +71,10 @@ class WriteConnection:
             path, timeout=0.0, isolation_level=None, check_same_thread=False, cached_statements=256
         )
         self._connection.row_factory = sqlite3.Row
-        self._prepare(fsync)
+        self._fsync = fsync
 
-    def _prepare(self, fsync: Fsync) -> None:
+    def prepare(self) -> None:
+        """Set the connection up. This writes to the file, so it comes after the file was seen to be ours or empty."""
         in_memory = self.path == ":memory:"
         mode = _patiently(lambda: self.execute("PRAGMA journal_mode = WAL").fetchone()[0], self.path)
         if mode != "wal" and not in_memory:
@@ -82,8 +84,8 @@ class WriteConnection:
                 code="store_unwritable",
                 details={"path": self.path},
             )
-        self.execute(f"PRAGMA synchronous = {'FULL' if fsync == 'full' else 'NORMAL'}")
-        self.execute("PRAGMA fullfsync = ON" if fsync == "full" else "PRAGMA fullfsync = OFF")
+        self.execute(f"PRAGMA synchronous = {'FULL' if self._fsync == 'full' else 'NORMAL'}")
+        self.execute(f"PRAGMA fullfsync = {'ON' if self._fsync == 'full' else 'OFF'}")
         self.execute(f"PRAGMA wal_autocheckpoint = {wal.CHECKPOINT_PAGES}")
 
     def begin(self) -> None:
@@ -200,6 +202,8 @@ class SqliteEngine:
             self.path = prepare_file(self.path)
             connection = self._connection_class(self.path, self._fsync)
             try:
+                _patiently(partial(check, connection, self.path), self.path)
+                connection.prepare()
                 migrate(connection, self.path, clock_us=self._clock_us)
                 wal.preallocate(connection, self.path)
             except BaseException:

@@ -55,10 +55,12 @@ def walk(tx: Tx, address: Address, channels: Sequence[str]) -> list[Step]:
 
 
 def lineage(tx: Tx, address: Address, checkpoint_id: str | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """`(id, head)` of the stored ancestors of a checkpoint, nearest first, without itself."""
+    """`(id, head)` of the stored ancestors of a checkpoint, nearest first, each once (parents may form a loop)."""
+    seen: set[str] = set()
     where = {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns}
     row = tx.maybe("put_head", **where, checkpoint_id=checkpoint_id) if checkpoint_id else None
-    while row is not None and (above := row["parent_id"]):
+    while row is not None and (above := row["parent_id"]) and above not in seen:
+        seen.add(above)
         row = tx.maybe("put_head", **where, checkpoint_id=above)
         if row is not None:
             yield above, head_of(row)

@@ -2,6 +2,8 @@
 
     head = {"v", "ts", "channel_versions", "versions_seen", "updated_channels", "places"}
 
+A version's leading zeros, the same 24 in most versions, are written as one byte that JSON text never holds.
+
 Keys that were not there when the checkpoint was put are not there when it is read. Keys of a checkpoint that this file
 does not know are laid out like a value, under a name that no channel has, encoded by the serde.
 """
@@ -18,10 +20,13 @@ from langgraph_ext.database import Row
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver.values import Places
 
-__all__ = ["MORE", "complete", "encode_fields", "fields_of", "head_of", "unknown_keys"]
+__all__ = ["MORE", "complete", "encode_fields", "fields_of", "head_of", "unknown_keys", "with_places"]
 
 _PLAIN = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
 _ELSEWHERE = ("id", "channel_values")
+
+_ZEROS = b'"' + b"0" * 24
+_SHORT = b'"\x01'
 
 MORE = "\x00more"
 """The name under which unknown keys are laid out."""
@@ -35,7 +40,7 @@ def encode_fields(checkpoint: Checkpoint) -> bytes:
     """
     fields = {key: checkpoint[key] for key in _PLAIN if key in checkpoint}  # type: ignore[literal-required]
     try:
-        return canonical.encode_plain(fields, where="checkpoint")
+        return canonical.encode_plain(fields, where="checkpoint").replace(_ZEROS, _SHORT)
     except TypeError as error:
         raise InvalidArgument(f"put: {error}; versions are numbers or text, channel and node names are text") from error
 
@@ -53,8 +58,14 @@ def complete(fields: bytes, places: Places) -> bytes:
 
 def head_of(row: Row) -> dict[str, Any]:
     """The head of a put's row, decoded."""
-    head: dict[str, Any] = canonical.decode(row["head"])
+    head: dict[str, Any] = canonical.decode(row["head"].replace(_SHORT, _ZEROS))
     return head
+
+
+def with_places(head: Mapping[str, Any], places: Places) -> bytes:
+    """The same head, encoded, with other places."""
+    fields = {key: value for key, value in head.items() if key != "places"}
+    return complete(canonical.encode_plain(fields).replace(_ZEROS, _SHORT), places)
 
 
 def fields_of(head: Mapping[str, Any]) -> dict[str, Any]:

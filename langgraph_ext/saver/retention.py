@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.delta import lineage, unseeded
-from langgraph_ext.saver.heads import head_of
+from langgraph_ext.saver.heads import head_of, with_places
 
 __all__ = ["copy_thread", "delete_for_runs", "delete_thread", "prune_thread", "rehome"]
 
@@ -83,8 +82,7 @@ def rehome(tx: Tx, place: Address, doomed: Collection[str]) -> None:
                 data_of[source] = tx.one("put_data", **where, checkpoint_id=source)["data"]
         own = tx.one("put_data", **where, checkpoint_id=checkpoint_id)["data"]
         places, data = values.moved(head["places"], own, data_of, homes, checkpoint_id)
-        head["places"] = places
-        tx.run("put_rewrite", **where, checkpoint_id=checkpoint_id, head=canonical.encode_plain(head), data=data)
+        tx.run("put_rewrite", **where, checkpoint_id=checkpoint_id, head=with_places(head, places), data=data)
 
 
 def _take_away(tx: Tx, place: Address, rows: Sequence[Row], *, doomed: set[str]) -> None:

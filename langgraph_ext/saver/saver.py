@@ -249,11 +249,11 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
 
         Every other checkpoint keeps its state: values it shares with a deleted one move to it.
         """
-        self.database.transact(retention.delete_for_runs, [str(run_id) for run_id in run_ids])
+        self.database.transact(retention.delete_for_runs, _texts(run_ids, "run id", "delete_for_runs"))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """As `delete_for_runs`."""
-        await self.database.atransact(retention.delete_for_runs, [str(run_id) for run_id in run_ids])
+        await self.database.atransact(retention.delete_for_runs, _texts(run_ids, "run id", "delete_for_runs"))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread with all its history to a new thread id. A source that does not exist copies nothing.
@@ -261,15 +261,13 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         Raises:
             InvalidArgument: The target is not empty.
         """
-        self.database.transact(
-            retention.copy_thread, str(source_thread_id), str(target_thread_id), stored_us=self._now_us()
-        )
+        source, target = _texts([source_thread_id, target_thread_id], "thread_id", "copy_thread")
+        self.database.transact(retention.copy_thread, source, target, stored_us=self._now_us())
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """As `copy_thread`."""
-        await self.database.atransact(
-            retention.copy_thread, str(source_thread_id), str(target_thread_id), stored_us=self._now_us()
-        )
+        source, target = _texts([source_thread_id, target_thread_id], "thread_id", "copy_thread")
+        await self.database.atransact(retention.copy_thread, source, target, stored_us=self._now_us())
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Shorten threads, each in a transaction of its own.
@@ -283,14 +281,14 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             InvalidArgument: The strategy is none of these.
         """
         transaction = _prune_by(strategy)
-        for thread_id in thread_ids:
-            self.database.transact(transaction, str(thread_id))
+        for thread_id in _texts(thread_ids, "thread_id", "prune"):
+            self.database.transact(transaction, thread_id)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """As `prune`."""
         transaction = _prune_by(strategy)
-        for thread_id in thread_ids:
-            await self.database.atransact(transaction, str(thread_id))
+        for thread_id in _texts(thread_ids, "thread_id", "prune"):
+            await self.database.atransact(transaction, thread_id)
 
     # -- versions
 
@@ -340,6 +338,10 @@ def _named(config: RunnableConfig, put: puts.Put) -> RunnableConfig:
             "checkpoint_id": put.checkpoint_id,
         }
     }
+
+
+def _texts(values: Sequence[object], name: str, method: str) -> Sequence[str]:
+    return [text(str(value), name, method) for value in values]
 
 
 def _prune_by(strategy: str) -> Callable[[Tx, str], None]:

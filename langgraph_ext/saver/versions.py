@@ -1,7 +1,8 @@
-"""Channel versions: integers that grow, and that two forks of one checkpoint do not share.
+"""Channel versions: they grow, and two forks of one checkpoint do not share them.
 
-A version is `counter << 32 | 32 random bits`. A thread that began under another saver keeps its kind: text versions
-continue as text (as InMemorySaver and the LangGraph server write them), floats as floats.
+A version is text, 32 digits of a counter and some that are random, `00000000000000000000000000000007.9c0ffe11`: LangGraph
+compares versions of one thread with each other, and its server and its own savers write text that begins this way, so
+a thread may go on under any of them. A thread that began with integers or floats keeps its kind.
 """
 
 from __future__ import annotations
@@ -24,19 +25,23 @@ def next_version(current: Version | None) -> Version:
         InvalidArgument: `current` is text that does not begin with a number.
     """
     if current is None:
-        return 1 << _RANDOM_BITS | random.getrandbits(_RANDOM_BITS)
+        return _text(1)
     if isinstance(current, str):
-        return _next_text(current)
+        return _text(_counter(current) + 1)
     if isinstance(current, float):
         return int(current) + 1 + random.random()
     return ((current >> _RANDOM_BITS) + 1) << _RANDOM_BITS | random.getrandbits(_RANDOM_BITS)
 
 
-def _next_text(current: str) -> str:
+def _text(counter: int) -> str:
+    return f"{counter:032}.{random.getrandbits(_RANDOM_BITS):08x}"
+
+
+def _counter(current: str) -> int:
     counter = current.split(".", 1)[0]
     if not counter.isdecimal():
         raise InvalidArgument(
             f"channel version {current!r} does not begin with a number, so it has no next one; "
             "give the saver that wrote it, or a subclass with its own get_next_version"
         )
-    return f"{int(counter) + 1:032}.{random.random():016}"
+    return int(counter)

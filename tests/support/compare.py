@@ -29,6 +29,21 @@ def typed(value: Any) -> Any:
     return type(value).__name__, value
 
 
+def difference(expected: Any, actual: Any, path: str = "") -> str | None:
+    """Where two plain values first differ, as a sentence; None when they are equal."""
+    if type(expected) is not type(actual) or not isinstance(expected, dict | list | tuple):
+        return None if expected == actual else f"at {path or 'the top'}: {expected!r} was expected, not {actual!r}"
+    if isinstance(expected, dict):
+        if expected.keys() != actual.keys():
+            return f"at {path or 'the top'}: keys {sorted(expected, key=str)} expected, not {sorted(actual, key=str)}"
+        pairs = [(f"{path}.{key}", expected[key], actual[key]) for key in expected]
+    else:
+        if len(expected) != len(actual):
+            return f"at {path or 'the top'}: {list(expected)!r} was expected, not {list(actual)!r}"
+        pairs = [(f"{path}[{n}]", *pair) for n, pair in enumerate(zip(expected, actual, strict=True))]
+    return next((found for at, one, other in pairs if (found := difference(one, other, at))), None)
+
+
 def _place(config: Any) -> tuple[str, str, str]:
     where = config["configurable"]
     return str(where["thread_id"]), where.get("checkpoint_ns", ""), where["checkpoint_id"]

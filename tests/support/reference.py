@@ -5,29 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from langgraph.checkpoint.base import CheckpointTuple
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 
 
 class Reference(InMemorySaver):
     """InMemorySaver with LedgerSaver's deliberate differences, each in the method that makes it.
 
+    What you put is what you get: a checkpoint is read back with the values it was put with. InMemorySaver looks values up
+    by version: it drops one whose version was not listed as new, finds one again that was left out, and lets a fork that
+    reaches the same version overwrite another's. SqliteSaver and LedgerSaver do none of this.
+
     It has the three methods that InMemorySaver lacks (`delete_for_runs`, `copy_thread`, `prune`), so that a test can
     compare them as well. `prune` is that of threads without a DeltaChannel: ancestors go.
     """
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.values: dict[tuple[str, str, str], tuple[str, bytes]] = {}
+
     def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
-        """What you put is what you get: a value whose version was stored by no earlier put is stored, listed as new
-        or not. InMemorySaver drops it; SqliteSaver keeps it."""
         where = config["configurable"]
-        thread, ns = where["thread_id"], where["checkpoint_ns"]
-        versions = checkpoint["channel_versions"]
-        unseen = {
-            channel: versions[channel]
-            for channel in checkpoint["channel_values"]
-            if channel in versions and (thread, ns, channel, versions[channel]) not in self.blobs
-        }
-        return super().put(config, checkpoint, metadata, {**new_versions, **unseen})
+        place = (where["thread_id"], where["checkpoint_ns"], checkpoint["id"])
+        self.values[place] = self.serde.dumps_typed(checkpoint["channel_values"])
+        return super().put(config, checkpoint, metadata, new_versions)
+
+    def get_tuple(self, config: Any) -> CheckpointTuple | None:
+        found = super().get_tuple(config)
+        return found and self._as_put(found)
 
     def list(
         self, config: Any, *, filter: Any = None, before: Any = None, limit: int | None = None
@@ -38,7 +43,17 @@ class Reference(InMemorySaver):
             key=lambda item: item.config["configurable"]["checkpoint_id"],
             reverse=True,
         )
-        yield from found if limit is None else found[:limit]
+        yield from map(self._as_put, found if limit is None else found[:limit])
+
+    def get_delta_channel_history(self, *, config: Any, channels: Sequence[str]) -> Any:
+        """The base class's own walk, which only uses `get_tuple`."""
+        return BaseCheckpointSaver.get_delta_channel_history(self, config=config, channels=channels)
+
+    def _as_put(self, found: CheckpointTuple) -> CheckpointTuple:
+        where = found.config["configurable"]
+        place = (where["thread_id"], where.get("checkpoint_ns", ""), where["checkpoint_id"])
+        values = self.serde.loads_typed(self.values[place])
+        return found._replace(checkpoint={**found.checkpoint, "channel_values": values})
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         doomed = [
@@ -56,9 +71,9 @@ class Reference(InMemorySaver):
         for (thread, ns, id), slots in list(self.writes.items()):
             if thread == source:
                 self.writes[(target, ns, id)] = dict(slots)
-        for (thread, *rest), blob in list(self.blobs.items()):
+        for (thread, ns, id), values in list(self.values.items()):
             if thread == source:
-                self.blobs[(target, *rest)] = blob  # type: ignore[index]
+                self.values[(target, ns, id)] = values
 
     def prune(self, threads: Sequence[str], *, strategy: str = "keep_latest") -> None:
         for thread in threads:
