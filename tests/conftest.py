@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from langgraph.checkpoint.memory import InMemorySaver
 
 import langgraph_ext
@@ -17,6 +19,10 @@ from tests.support.compare import difference
 from tests.support.driver import Driver, Form
 from tests.support.reference import Reference
 from tests.support.stories import Teller
+
+settings.register_profile("quick", max_examples=100, deadline=None, print_blob=True)
+settings.register_profile("full", max_examples=1000, deadline=None, print_blob=True)
+settings.load_profile("full" if os.environ.get("LANGGRAPH_EXT_TEST_FULL") == "1" else "quick")
 
 _BACKENDS = [
     "sqlite",

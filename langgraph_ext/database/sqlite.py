@@ -90,7 +90,10 @@ class WriteConnection:
 
     def begin(self) -> None:
         """Take the write lock, waiting up to `BUSY_SECONDS` for another process."""
-        _patiently(lambda: self.execute("BEGIN IMMEDIATE"), self.path)
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            _patiently(partial(self.execute, "BEGIN IMMEDIATE"), self.path)
 
     def execute(self, sql: str, params: Mapping[str, object] = {}) -> Cursor:
         """Run one statement."""

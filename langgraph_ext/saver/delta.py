@@ -15,8 +15,9 @@ from langgraph.checkpoint.base import DeltaChannelHistory, PendingWrite
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
+from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address
-from langgraph_ext.saver.heads import head_of
+from langgraph_ext.saver.heads import decode_head
 from langgraph_ext.saver.host import DELTA_COUNTERS
 from langgraph_ext.saver.writes import merge
 
@@ -40,13 +41,12 @@ def walk(tx: Tx, address: Address, channels: Sequence[str]) -> list[Step]:
         target = newest["checkpoint_id"] if newest else None
     steps: list[Step] = []
     remaining = set(channels)
-    for checkpoint_id, head in lineage(tx, address, target):
+    for checkpoint_id, places in lineage(tx, address, target):
         seeds = {}
-        for source, part in head["places"].items():
+        for source, part in places.items():
             for channel in remaining.intersection(part):
-                kind, start, length = part[channel]
                 row = tx.one("put_data", **where, checkpoint_id=source or checkpoint_id)
-                seeds[channel] = (kind, row["data"][start : start + length])
+                seeds[channel] = values.encoded_value(part[channel], row["data"])
         steps.append(Step(tx.all("writes_of", **where, checkpoint_id=checkpoint_id), seeds))
         remaining -= seeds.keys()
         if not remaining:
@@ -54,16 +54,16 @@ def walk(tx: Tx, address: Address, channels: Sequence[str]) -> list[Step]:
     return steps
 
 
-def lineage(tx: Tx, address: Address, checkpoint_id: str | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """`(id, head)` of the stored ancestors of a checkpoint, nearest first, each once (parents may form a loop)."""
+def lineage(tx: Tx, address: Address, checkpoint_id: str | None) -> Iterator[tuple[str, values.Places]]:
+    """`(id, places)` of the stored ancestors of a checkpoint, nearest first, each once (parents may form a loop)."""
     seen: set[str] = set()
     where = {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns}
-    row = tx.maybe("put_head", **where, checkpoint_id=checkpoint_id) if checkpoint_id else None
+    row = tx.maybe("put_places", **where, checkpoint_id=checkpoint_id) if checkpoint_id else None
     while row is not None and (above := row["parent_id"]) and above not in seen:
         seen.add(above)
-        row = tx.maybe("put_head", **where, checkpoint_id=above)
+        row = tx.maybe("put_places", **where, checkpoint_id=above)
         if row is not None:
-            yield above, head_of(row)
+            yield above, values.decode_places(row["places"])
 
 
 def histories(
@@ -87,8 +87,12 @@ def histories(
     return found
 
 
-def unseeded(row: Row, head: Mapping[str, Any]) -> set[str]:
+def unseeded(row: Row) -> set[str]:
     """The DeltaChannels of a put whose value is not stored with it, so that it needs its ancestors."""
-    counters = canonical.decode(row["metadata"]).get(DELTA_COUNTERS) or {}
-    stored = {channel for part in head["places"].values() for channel in part}
-    return {channel for channel in counters if channel in head.get("channel_versions", {})} - stored
+    counters = canonical.decode(row["metadata"]).get(DELTA_COUNTERS)
+    if not counters:
+        return set()
+    written = decode_head(row["head"]).get("channel_versions", {})
+    return {channel for channel in counters if channel in written} - values.channels_of(
+        values.decode_places(row["places"])
+    )

@@ -12,7 +12,7 @@ from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 from langgraph_ext.database import Tx
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address, address_of, encode_metadata, text
-from langgraph_ext.saver.heads import MORE, complete, encode_fields, head_of, unknown_keys
+from langgraph_ext.saver.heads import MORE, encode_head, unknown_keys
 from langgraph_ext.saver.retention import rehome
 
 __all__ = ["Put", "prepare", "store"]
@@ -28,7 +28,7 @@ class Put:
     parent_id: str | None
     run_id: str | None
     metadata: bytes
-    fields: bytes
+    head: bytes
     packed: values.Packed
     stored_us: int
 
@@ -63,7 +63,7 @@ def prepare(
         parent_id=parent_id,
         run_id=run_id,
         metadata=encoded_metadata,
-        fields=encode_fields(checkpoint),
+        head=encode_head(checkpoint),
         packed=packed,
         stored_us=stored_us,
     )
@@ -74,8 +74,9 @@ def store(tx: Tx, put: Put) -> None:
     where = {"thread_id": put.thread_id, "checkpoint_ns": put.checkpoint_ns}
     parent = None
     if put.parent_id is not None:
-        parent = tx.maybe("put_head", **where, checkpoint_id=put.parent_id)
-    places, data = values.lay_out(put.packed, put.parent_id, head_of(parent) if parent else None)
+        parent = tx.maybe("put_places", **where, checkpoint_id=put.parent_id)
+    inherited = values.decode_places(parent["places"]) if parent else None
+    places, data = values.lay_out(put.packed, put.parent_id, inherited)
     row: dict[str, object] = {
         **where,
         "checkpoint_id": put.checkpoint_id,
@@ -83,7 +84,8 @@ def store(tx: Tx, put: Put) -> None:
         "run_id": put.run_id,
         "stored_us": put.stored_us,
         "metadata": put.metadata,
-        "head": complete(put.fields, places),
+        "places": values.encode_places(places),
+        "head": put.head,
         "data": data,
     }
     if tx.run("put_insert", **row) == 0:
@@ -96,7 +98,7 @@ def _replace(tx: Tx, put: Put, row: Mapping[str, object]) -> None:
     old = tx.one(
         "put_get", thread_id=place.thread_id, checkpoint_ns=place.checkpoint_ns, checkpoint_id=put.checkpoint_id
     )
-    same = all(old[name] == row[name] for name in ("parent_id", "metadata", "head", "data"))
+    same = all(old[name] == row[name] for name in ("parent_id", "metadata", "places", "head", "data"))
     if same and old["kind"] == "checkpoint":
         return
     rehome(tx, place, {put.checkpoint_id})

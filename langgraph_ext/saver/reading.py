@@ -17,7 +17,7 @@ from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address, config_of
-from langgraph_ext.saver.heads import MORE, fields_of, head_of
+from langgraph_ext.saver.heads import MORE, decode_head
 from langgraph_ext.saver.writes import merge
 
 __all__ = ["Stored", "decode", "fetch", "with_parts"]
@@ -25,10 +25,10 @@ __all__ = ["Stored", "decode", "fetch", "with_parts"]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One checkpoint as fetched: its row, decoded head, the data of every row that holds its values, its calls."""
+    """One checkpoint as fetched: its row, where its values lie, the data of every row that holds one, its calls."""
 
     row: Row
-    head: Mapping[str, Any]
+    places: values.Places
     data_of: Mapping[str, bytes]
     calls: list[Row]
 
@@ -47,29 +47,29 @@ def fetch(tx: Tx, address: Address) -> Stored | None:
 
 def with_parts(tx: Tx, row: Row, seen: dict[tuple[str, str, str], bytes]) -> Stored:
     """A put's row with what belongs to it. `seen` keeps data that several checkpoints of one page share."""
-    head = head_of(row)
+    places = values.decode_places(row["places"])
     thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
     data_of = {values.OWN: row["data"]}
-    for source in values.sources(head["places"]):
+    for source in values.sources(places):
         key = (thread_id, checkpoint_ns, source)
         if key not in seen:
             where = {"thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": source}
             seen[key] = tx.one("put_data", **where)["data"]
         data_of[source] = seen[key]
     calls = tx.all("writes_of", thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=row["checkpoint_id"])
-    return Stored(row, head, data_of, calls)
+    return Stored(row, places, data_of, calls)
 
 
 def decode(
     stored: Stored, loads: Callable[[tuple[str, bytes]], Any], *, config: RunnableConfig | None = None
 ) -> CheckpointTuple:
     """The checkpoint as LangGraph wants it; `config` is kept as its address when the caller gave one."""
-    row, head = stored.row, stored.head
-    held = values.unpack(head["places"], stored.data_of, loads)
+    row = stored.row
+    held = values.unpack(stored.places, stored.data_of, loads)
     more = held.pop(MORE, {})
     thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
     parent_id = row["parent_id"]
-    checkpoint = {"id": row["checkpoint_id"], **fields_of(head), "channel_values": held, **more}
+    checkpoint = {"id": row["checkpoint_id"], **decode_head(row["head"]), "channel_values": held, **more}
     return CheckpointTuple(
         config=config or config_of(thread_id, checkpoint_ns, row["checkpoint_id"]),
         checkpoint=checkpoint,  # type: ignore[arg-type]

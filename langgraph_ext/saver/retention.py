@@ -14,7 +14,6 @@ from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.delta import lineage, unseeded
-from langgraph_ext.saver.heads import head_of, with_places
 
 __all__ = ["copy_thread", "delete_for_runs", "delete_thread", "prune_thread", "rehome"]
 
@@ -73,16 +72,16 @@ def rehome(tx: Tx, place: Address, doomed: Collection[str]) -> None:
     homes: values.Homes = {}
     data_of: dict[str, bytes] = {}
     for row in _puts(tx, place):
-        head, checkpoint_id = head_of(row), row["checkpoint_id"]
-        needed = [source for source in head["places"] if source in doomed]
+        places, checkpoint_id = values.decode_places(row["places"]), row["checkpoint_id"]
+        needed = [source for source in places if source in doomed]
         if checkpoint_id in doomed or not needed:
             continue
         for source in needed:
             if source not in data_of:
                 data_of[source] = tx.one("put_data", **where, checkpoint_id=source)["data"]
         own = tx.one("put_data", **where, checkpoint_id=checkpoint_id)["data"]
-        places, data = values.moved(head["places"], own, data_of, homes, checkpoint_id)
-        tx.run("put_rewrite", **where, checkpoint_id=checkpoint_id, head=with_places(head, places), data=data)
+        places, data = values.moved(places, own, data_of, homes, checkpoint_id)
+        tx.run("put_rewrite", **where, checkpoint_id=checkpoint_id, places=values.encode_places(places), data=data)
 
 
 def _take_away(tx: Tx, place: Address, rows: Sequence[Row], *, doomed: set[str]) -> None:
@@ -102,13 +101,13 @@ def _take_away(tx: Tx, place: Address, rows: Sequence[Row], *, doomed: set[str])
 
 def _needed_by(tx: Tx, place: Address, survivors: Sequence[Row]) -> set[str]:
     """The ancestors from which DeltaChannels of the survivors are rebuilt."""
-    lacking = {row["checkpoint_id"]: unseeded(row, head_of(row)) for row in survivors if row["kind"] == "checkpoint"}
+    lacking = {row["checkpoint_id"]: unseeded(row) for row in survivors if row["kind"] == "checkpoint"}
     needed: set[str] = set()
     for survivor, channels in lacking.items():
         remaining = set(channels)
-        for checkpoint_id, head in lineage(tx, place, survivor) if remaining else ():
+        for checkpoint_id, places in lineage(tx, place, survivor) if remaining else ():
             needed.add(checkpoint_id)
-            remaining -= {channel for part in head["places"].values() for channel in part}
+            remaining -= values.channels_of(places)
             if remaining <= lacking.get(checkpoint_id, set()):
                 break  # found it all, or the rest is that survivor's own walk
     return needed

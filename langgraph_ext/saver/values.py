@@ -1,9 +1,9 @@
 """Channel values: each is stored once, in the row of the first put that carries it, and pointed at by the later ones.
 
-A put's head says where each value of its checkpoint lies:
+A put's `places` say where each value of its checkpoint lies:
 
-    places = {"": {channel: [type, start, length]},            in this row's own data
-              checkpoint_id: {channel: [type, start, length]}}  in the data of that earlier put, same namespace
+    {"": {channel: [version, type, start, length]},             in this row's own data
+     checkpoint_id: {channel: [version, type, start, length]}}  in the data of that earlier put, same namespace
 
 A channel whose version is the parent's inherits the parent's place; any other is written here. Places are relative to
 (thread, namespace), so a thread is copied row by row as it is, and versions are only ever compared, so they may be of
@@ -18,10 +18,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["OWN", "Homes", "Packed", "Places", "lay_out", "moved", "pack", "sources", "unpack"]
+from langgraph_ext import canonical
+
+__all__ = [
+    "OWN",
+    "Homes",
+    "Packed",
+    "Places",
+    "channels_of",
+    "decode_places",
+    "encode_places",
+    "encoded_value",
+    "lay_out",
+    "moved",
+    "pack",
+    "sources",
+    "unpack",
+]
 
 Place = list[Any]
-"""`[type, start, length]`: the serde's type tag, and the bytes in the data of the row that holds the value."""
+"""`[version, type, start, length]`: the channel's version, the serde's type tag, and the bytes in the source's data."""
 
 Places = dict[str, dict[str, Place]]
 
@@ -34,14 +50,12 @@ OWN = ""
 Dumps = Callable[[Any], tuple[str, bytes]]
 Loads = Callable[[tuple[str, bytes]], Any]
 
-_NO_VERSION = object()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Packed:
     """The values of one put, those that must be written already encoded."""
 
-    encoded: tuple[tuple[str, str, bytes], ...]
+    encoded: list[tuple[str, str, bytes]]
     """`(channel, type, bytes)` of the channels that are new in this put."""
     others: Mapping[str, Any]
     """Values that the parent should already have, not encoded."""
@@ -52,44 +66,60 @@ class Packed:
 def pack(values: Mapping[str, Any], versions: Mapping[str, Any], new: Iterable[str], dumps: Dumps) -> Packed:
     """Encode what is new; runs before the transaction, in the caller's thread."""
     fresh = set(new)
-    encoded = tuple((channel, *dumps(value)) for channel, value in values.items() if channel in fresh)
+    encoded = [(channel, *dumps(value)) for channel, value in values.items() if channel in fresh]
     others = {channel: value for channel, value in values.items() if channel not in fresh}
-    return Packed(encoded=encoded, others=others, versions=versions, dumps=dumps)
+    return Packed(encoded, others, versions, dumps)
 
 
-def lay_out(packed: Packed, parent_id: str | None, parent: Mapping[str, Any] | None) -> tuple[Places, bytes]:
-    """Where each value goes, given the parent's head (None when there is no parent, or it is not stored).
+def lay_out(packed: Packed, parent_id: str | None, parent: Places | None) -> tuple[Places, bytes]:
+    """Where each value goes, given the places of the parent (None when there is no parent, or it is not stored).
 
     Returns:
-        The places for this put's head, and its own data. A value the parent does not have at this version is written
-        here, so a checkpoint is always read back whole.
+        The places of this put, and its own data. A value the parent does not have at this version is written here, so
+        a checkpoint is always read back whole.
     """
-    inherited = _inherited(packed, parent_id, parent) if packed.others and parent_id and parent else {}
-    encoded = list(packed.encoded)
-    if packed.others:
-        known = {channel for part in inherited.values() for channel in part}
-        encoded += [(channel, *packed.dumps(value)) for channel, value in packed.others.items() if channel not in known]
+    places: Places = {}
+    encoded = packed.encoded
+    if others := packed.others:
+        known: set[str] = set()
+        if parent and parent_id:
+            places = _inherited(packed, parent_id, parent, known)
+        missing = [channel for channel in others if channel not in known]
+        encoded = encoded + [(channel, *packed.dumps(others[channel])) for channel in missing]
     own: dict[str, Place] = {}
     start = 0
     for channel, kind, data in encoded:
-        own[channel] = [kind, start, len(data)]
+        own[channel] = [packed.versions.get(channel), kind, start, len(data)]
         start += len(data)
-    places = {OWN: own, **inherited} if own else inherited
-    return places, b"".join(data for _, _, data in encoded)
+    if own:
+        places[OWN] = own
+    return places, b"".join([data for _, _, data in encoded])
 
 
-def _inherited(packed: Packed, parent_id: str, parent: Mapping[str, Any]) -> Places:
-    theirs: Mapping[str, Any] = parent.get("channel_versions", {})
+def _inherited(packed: Packed, parent_id: str, parent: Places, known: set[str]) -> Places:
+    """The parent's places of the values that have not changed; their channels are added to `known`."""
     inherited: Places = {}
-    for source, part in parent["places"].items():
+    for source, part in parent.items():
         mine = {
             channel: place
             for channel, place in part.items()
-            if channel in packed.others and theirs.get(channel, _NO_VERSION) == packed.versions.get(channel)
+            if channel in packed.others and place[0] == packed.versions.get(channel)
         }
         if mine:
             inherited[source or parent_id] = mine
+            known.update(mine)
     return inherited
+
+
+def encode_places(places: Places) -> bytes:
+    """Places as a put's row keeps them."""
+    return canonical.encode_exact(places)
+
+
+def decode_places(data: bytes) -> Places:
+    """Places out of a put's row."""
+    places: Places = canonical.decode(data)
+    return places
 
 
 def sources(places: Places) -> Iterator[str]:
@@ -97,20 +127,30 @@ def sources(places: Places) -> Iterator[str]:
     return (source for source in places if source != OWN)
 
 
+def channels_of(places: Places) -> set[str]:
+    """The channels that have a value."""
+    return {channel for part in places.values() for channel in part}
+
+
+def encoded_value(place: Place, data: bytes) -> tuple[str, bytes]:
+    """A value as the serde reads it, out of the data of its source."""
+    _, kind, start, length = place
+    return kind, data[start : start + length]
+
+
 def unpack(places: Places, data_of: Mapping[str, bytes], loads: Loads) -> dict[str, Any]:
     """Decode every value.
 
     Args:
-        places: From the put's head.
+        places: Of the put.
         data_of: The data of each source, the put's own under `OWN`.
         loads: The serde's decoder.
     """
-    values: dict[str, Any] = {}
-    for source, part in places.items():
-        data = data_of[source]
-        for channel, (kind, start, length) in part.items():
-            values[channel] = loads((kind, data[start : start + length]))
-    return values
+    return {
+        channel: loads(encoded_value(place, data_of[source]))
+        for source, part in places.items()
+        for channel, place in part.items()
+    }
 
 
 def moved(
@@ -121,7 +161,7 @@ def moved(
     The first survivor that still needs a value takes it in; `homes` remembers where, for the survivors after it.
 
     Args:
-        places: From the put's head.
+        places: Of the put.
         data: The put's own data.
         doomed: Data of each row that is about to be deleted, by checkpoint id.
         homes: Filled as survivors are visited.
@@ -131,10 +171,11 @@ def moved(
     for source, part in places.items():
         if source not in doomed:
             continue
-        for channel, (kind, start, length) in part.items():
+        for channel, place in part.items():
+            version, kind, start, length = place
             if (source, channel) not in homes:
-                homes[source, channel] = (checkpoint_id, [kind, len(data), length])
+                homes[source, channel] = (checkpoint_id, [version, kind, len(data), length])
                 data += doomed[source][start : start + length]
-            home, place = homes[source, channel]
-            kept.setdefault(OWN if home == checkpoint_id else home, {})[channel] = place
+            home, new_place = homes[source, channel]
+            kept.setdefault(OWN if home == checkpoint_id else home, {})[channel] = new_place
     return kept, data

@@ -38,7 +38,7 @@ def pack_call(writes: Sequence[tuple[str, Any]], dumps: Callable[[Any], tuple[st
         head.append((channel, kind, len(data)))
         parts.append(data)
     try:
-        return canonical.encode_plain(head, where="writes"), b"".join(parts)
+        return canonical.encode_exact(head), b"".join(parts)
     except TypeError as error:
         raise InvalidArgument(f"put_writes: a channel name cannot be stored: {error}") from error
 

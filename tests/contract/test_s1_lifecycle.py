@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import gc
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -169,6 +172,22 @@ def test_s1_with_allowlist_narrows_the_clone_only(backend: SqliteBackend, forms:
     assert isinstance(clone, LedgerSaver)
     assert {"p": Point(1)} == forms(clone).read().checkpoint["channel_values"]
     assert {"p": Point(1)} != forms(saver).read().checkpoint["channel_values"]
+
+
+def test_s1_a_forgotten_saver_leaves_no_thread_behind(backend: SqliteBackend) -> None:
+    """A saver that goes out of scope without `close`, as in a notebook cell run again, ends its threads."""
+    before = set(threading.enumerate())
+    saver: LedgerSaver | None = LedgerSaver(backend.url())
+    asyncio.run(saver.aput(config(), checkpoint(cid(1)), metadata(), {}))  # type: ignore[union-attr]
+    asyncio.run(saver.aget_tuple(config()))  # type: ignore[union-attr]
+    ours = set(threading.enumerate()) - before
+    saver = None
+    gc.collect()
+    for thread in ours:
+        thread.join(10)
+
+    assert [] == [thread.name for thread in ours if thread.is_alive()]
+    assert ours
 
 
 @pytest.mark.parametrize("fsync", ["full", "normal"])

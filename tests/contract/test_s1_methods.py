@@ -221,6 +221,27 @@ def test_s1_a_channel_without_a_value_is_absent_and_none_is_a_value(store: Drive
     assert {"a": 2, "n": 1} == store.read(cid(2)).checkpoint["channel_versions"]
 
 
+def test_s1_keys_of_other_versions_of_langgraph_come_back(store: Driver) -> None:
+    """A checkpoint keeps the keys that it had, such as old `pending_sends`, and gets none that it had not."""
+    odd = {"v": 1, "id": cid(1), "ts": "t", "channel_values": {"a": 1}, "channel_versions": {"a": 1}, "versions_seen": {}}
+    store.put(config(), odd | {"pending_sends": [{"x": (1,)}], "from_the_future": {1, 2}}, metadata(), {"a": 1})
+    store.put(config("u"), odd, metadata(), {"a": 1})
+
+    assert odd | {"pending_sends": [{"x": [1]}], "from_the_future": {1, 2}} == store.read().checkpoint
+    assert odd == store.read(thread="u").checkpoint
+
+
+def test_s1_a_replaced_checkpoint_leaves_its_children_their_values(store: Driver) -> None:
+    """A child that shares a value with its parent keeps it when the parent is put again with another one."""
+    store.save(cid(1), {"a": "shared", "b": "b1"}, {"a": 1, "b": 1})
+    store.save(cid(2), {"a": "shared", "b": "b2"}, {"a": 1, "b": 2}, parent=cid(1), new={"b": 2})
+    store.save(cid(3), {"a": "shared"}, {"a": 1, "b": 3}, parent=cid(2), new={"b": 3})
+    store.save(cid(1), {"a": "other"}, {"a": 4})
+
+    values = [store.read(cid(n)).checkpoint["channel_values"] for n in (1, 2, 3)]
+    assert [{"a": "other"}, {"a": "shared", "b": "b2"}, {"a": "shared"}] == values
+
+
 def test_s1_no_argument_is_changed_and_no_answer_is_shared(store: Driver) -> None:
     """The caller may change what it passed and what it got: the stored checkpoint stays as it was."""
     values, versions, meta = {"a": [1]}, {"a": 1}, metadata(1, tags=["x"])

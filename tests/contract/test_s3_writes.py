@@ -141,11 +141,13 @@ def test_s3_the_newest_special_write_brings_its_path(store: Driver, memory: Driv
 
 
 def test_s3_an_empty_call_writes_nothing(store: Driver) -> None:
-    """No writes is no error, and leaves nothing."""
+    """No writes is no error, and leaves nothing: a thread that got no more than that is still empty."""
     store.save(cid(1))
     store.put_writes(config(id=cid(1)), [], "task")
+    store.put_writes(config("empty", id=cid(1)), [], "task")
+    store.copy_thread("t", "empty")
 
-    assert [] == store.writes()
+    assert [] == store.writes() == store.writes(thread="empty")
 
 
 def test_s3_exceptions_and_interrupts_can_be_written(store: Driver) -> None:

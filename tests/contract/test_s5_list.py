@@ -42,6 +42,12 @@ META: list[dict[str, Any]] = [
     {"k": 2**53 + 1},
     {"k": 2**63 - 1},
     {"k": -1},
+    {"k": 10**15},
+    {"k": 1e15},
+    {"k": 10**16},
+    {"k": 1e16},
+    {"deep": {"k": 7}},
+    {"k": 7.0},
     {"k": 0.1},
     {"k": 0.30000000000000004},
     {"k": 1e308},
@@ -79,6 +85,8 @@ MISSES: list[dict[str, Any]] = [
     {"k' OR '1'='1": 1},
     {"k": "v' --"},
     {"k": 2},
+    {"k": 7},
+    {"k": 1_000_000},
     {"k": "\\u0031"},
     {"k": "nul\0byte"},
     {"k": {"b": 2, "a": 1}},
@@ -178,6 +186,15 @@ def test_s5_before_limit_and_namespaces_are_those_of_the_peers(
     for where, wanted in itertools.product(wheres, [None, {}, {"step": 1}, {"tag": "t1", "step": 1}]):
         expected = [facts(item) for item in reference.list(where, filter=wanted, **options)]
         assert expected == [facts(item) for item in store.list(where, filter=wanted, **options)]
+
+
+def test_s5_no_namespace_means_all_of_them_however_it_is_left_out(shelf: tuple[Driver, Driver]) -> None:
+    """As in the peers: a missing `checkpoint_ns` and one that is None are the same, "" is the root alone."""
+    store, reference = shelf
+    missing, none = whole("t"), {"configurable": {"thread_id": "t", "checkpoint_ns": None}}
+
+    assert reference.ids(missing) == store.ids(missing) == store.ids(none)
+    assert reference.ids(config("t", "")) == store.ids(config("t", "")) != store.ids(missing)
 
 
 def test_s5_a_config_with_an_id_lists_that_checkpoint(shelf: tuple[Driver, Driver]) -> None:

@@ -134,12 +134,15 @@ def test_s6_the_callers_own_types_come_back(store: Driver) -> None:
     assert {"p": Point(3)} == store.read().checkpoint["channel_values"]
 
 
-def test_s6_a_value_is_stored_as_it_was_when_put_was_called(store: Driver, saver: LedgerSaver) -> None:
-    """In the async form too, a value changed while the write is under way is stored as it was at the call."""
+@pytest.mark.parametrize("new", [{"a": 1}, {}], ids=["listed as new", "not listed"])
+def test_s6_a_value_is_stored_as_it_was_when_put_was_called(
+    store: Driver, saver: LedgerSaver, new: dict[str, Any]
+) -> None:
+    """LangGraph goes on while `aput` is under way: a value that changes meanwhile is stored as it was at the call."""
     values, write = {"a": [1]}, [1]
 
     async def put_and_change() -> None:
-        one = saver.aput(config(), checkpoint(cid(1), values), metadata(), {"a": 1})
+        one = saver.aput(config(), checkpoint(cid(1), values), metadata(), new)
         two = saver.aput_writes(config(id=cid(1)), [("a", write)], "task")
         tasks = [store.loop.create_task(one), store.loop.create_task(two)]
         while not all(task.done() for task in tasks):

@@ -132,6 +132,23 @@ def test_s7_a_value_that_cannot_be_stored_leaves_no_checkpoint(
     assert untouched()
 
 
+def test_s7_a_value_that_is_not_listed_as_new_is_checked_as_well(store: Driver, untouched: Callable[[], bool]) -> None:
+    """It is stored all the same, so it must be storable all the same."""
+    with pytest.raises(TypeError):
+        store.save(cid(2), {"a": open}, {"a": 2}, new={})
+
+    assert untouched()
+
+
+@pytest.mark.parametrize("id", ["", None, 7, HALF, b"x"])
+def test_s7_a_checkpoint_without_a_sound_id_is_refused(store: Driver, untouched: Callable[[], bool], id: Any) -> None:
+    """Nobody could ever read it again."""
+    with pytest.raises(InvalidArgument):
+        store.put(config(), checkpoint(id), metadata(), {})
+
+    assert untouched()
+
+
 @pytest.mark.parametrize("value", [open, {"deep": [open]}, 2**80], ids=["no codec", "deep inside", "a number too big"])
 def test_s7_a_write_that_cannot_be_stored_leaves_none_of_its_call(
     store: Driver, untouched: Callable[[], bool], value: Any

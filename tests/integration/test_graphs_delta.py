@@ -189,6 +189,28 @@ def test_s10_deleting_a_run_keeps_what_later_runs_are_built_on(teller: Teller, d
     assert [] != driven.ids(None, filter={"run_id": "run 8"})
 
 
+def test_s10_hidden_ancestors_go_when_nobody_needs_them(teller: Teller, driven: Driver, backend: Any) -> None:
+    """A second run is rolled back after the first, on whose hidden checkpoints it was built: those go as well."""
+    before, rows = teller.state().values, stored_rows(backend)
+    for n in (7, 8):
+        where = {"configurable": {"thread_id": "t"}, "metadata": {"run_id": f"run {n}"}}
+        teller._call("invoke", {"log": [f"in {n}"], "n": n}, where, durability=teller.durability)
+    driven.delete_for_runs(["run 7"])
+    driven.delete_for_runs(["run 8"])
+
+    assert (before, rows) == (teller.state().values, stored_rows(backend))
+
+
+def test_s10_a_hidden_ancestor_that_is_put_again_is_listed_again(driven: Driver, teller: Teller) -> None:
+    """`put` of its id makes it a checkpoint like any other."""
+    first = driven.list(whole())[-1]
+    driven.prune(["t"])
+    driven.put(config(), first.checkpoint, first.metadata, {})
+
+    assert 2 == len(driven.list(whole())) or teller.durability == "exit"
+    assert first.checkpoint["id"] == driven.read(first.checkpoint["id"]).checkpoint["id"]
+
+
 def test_s10_a_pruned_thread_is_deleted_whole(teller: Teller, driven: Driver, backend: Any) -> None:
     """Hidden ancestors go with their thread: nothing of it is left."""
     driven.save("0" * 32, thread="witness")

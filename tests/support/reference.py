@@ -23,11 +23,14 @@ class Reference(InMemorySaver):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.values: dict[tuple[str, str, str], tuple[str, bytes]] = {}
+        self.copied: set[tuple[str, str, str]] = set()
+        """Checkpoints made by `copy_thread`: they belong to no run."""
 
     def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
         where = config["configurable"]
         place = (where["thread_id"], where["checkpoint_ns"], checkpoint["id"])
         self.values[place] = self.serde.dumps_typed(checkpoint["channel_values"])
+        self.copied.discard(place)
         return super().put(config, checkpoint, metadata, new_versions)
 
     def get_tuple(self, config: Any) -> CheckpointTuple | None:
@@ -61,7 +64,7 @@ class Reference(InMemorySaver):
             for thread, spaces in self.storage.items()
             for ns, saved in spaces.items()
             for id, (_, meta, _) in saved.items()
-            if self.serde.loads_typed(meta).get("run_id") in run_ids
+            if self.serde.loads_typed(meta).get("run_id") in run_ids and (thread, ns, id) not in self.copied
         ]
         self._drop(doomed)
 
@@ -74,6 +77,7 @@ class Reference(InMemorySaver):
         for (thread, ns, id), values in list(self.values.items()):
             if thread == source:
                 self.values[(target, ns, id)] = values
+                self.copied.add((target, ns, id))
 
     def prune(self, threads: Sequence[str], *, strategy: str = "keep_latest") -> None:
         for thread in threads:
@@ -81,7 +85,10 @@ class Reference(InMemorySaver):
                 self.delete_thread(thread)
                 continue
             for ns, saved in self.storage.get(thread, {}).items():
-                self._drop([(thread, ns, id) for id in saved if id != max(saved)])
+                newest = max(saved, default="")
+                self._drop([(thread, ns, id) for id in saved if id != newest])
+                for where in [key for key in self.writes if key[:2] == (thread, ns) and key[2] < newest]:
+                    del self.writes[where]  # of checkpoints that never came
 
     def _drop(self, places: Iterable[tuple[str, str, str]]) -> None:
         for thread, ns, id in list(places):

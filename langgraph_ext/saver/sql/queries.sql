@@ -4,9 +4,10 @@
 -- name: put_insert
 -- No row changes when the checkpoint id is already there.
 INSERT INTO checkpoint_log (
-    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, stored_us, metadata, head, data
+    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, stored_us, metadata, places, head, data
 ) VALUES (
-    'checkpoint', :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :stored_us, :metadata, :head, :data
+    'checkpoint', :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :stored_us, :metadata, :places, :head,
+    :data
 )
 ON CONFLICT DO NOTHING;
 
@@ -17,20 +18,20 @@ INSERT INTO checkpoint_log (
     'writes', :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :task_path, :stored_us, :head, :data
 );
 
--- name: put_head
-SELECT parent_id, head FROM checkpoint_log
+-- name: put_places
+SELECT parent_id, places FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
 
 -- name: put_get
-SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, head, data FROM checkpoint_log
+SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, head, data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
 
 -- name: put_get_by_seq
-SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, head, data FROM checkpoint_log
+SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, head, data FROM checkpoint_log
 WHERE seq = :seq;
 
 -- name: put_latest
-SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, head, data FROM checkpoint_log
+SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, head, data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND task_id IS NULL AND kind = 'checkpoint'
 ORDER BY checkpoint_id DESC
 LIMIT 1;
@@ -85,7 +86,7 @@ ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC
 LIMIT :size;
 
 -- name: puts_of_namespace
-SELECT seq, kind, checkpoint_id, parent_id, run_id, metadata, head FROM checkpoint_log
+SELECT seq, kind, checkpoint_id, run_id, metadata, places, head FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND task_id IS NULL
 ORDER BY checkpoint_id;
 
@@ -94,7 +95,7 @@ SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoint_log
 WHERE run_id = :run_id AND task_id IS NULL;
 
 -- name: put_rewrite
-UPDATE checkpoint_log SET head = :head, data = :data
+UPDATE checkpoint_log SET places = :places, data = :data
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
 
 -- name: put_hide
@@ -134,9 +135,9 @@ LIMIT 1;
 -- name: thread_copy
 -- Positions inside a thread are relative to it (values.py), so rows are copied as they are.
 INSERT INTO checkpoint_log (
-    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, stored_us, metadata, head, data
+    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, stored_us, metadata, places, head, data
 )
-SELECT kind, :target, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, :stored_us, metadata, head, data
+SELECT kind, :target, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, :stored_us, metadata, places, head, data
 FROM checkpoint_log
 WHERE seq IN (
     SELECT seq FROM checkpoint_log WHERE thread_id = :source AND task_id IS NULL

@@ -12,7 +12,9 @@
 --             writes       a put_writes call: head lists its writes in order, data holds their values
 -- task_id     null exactly in rows of puts; each of the two kinds has an index of its own
 -- run_id      metadata's run_id of a put that belongs to a run (a copied thread's rows belong to none)
--- head, data  see saver/values.py (puts) and saver/writes.py (calls): head is JSON, data the encoded values, end to end
+-- places      of a put: where each channel's value lies (saver/values.py)
+-- head        of a put: the checkpoint's own fields (saver/heads.py); of a call: its writes in order (saver/writes.py)
+-- data        encoded values, end to end
 -- seq         is never used twice, also after deletions: readers may keep it as a cursor
 CREATE TABLE checkpoint_log (
     seq           INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -26,6 +28,7 @@ CREATE TABLE checkpoint_log (
     run_id        TEXT,
     stored_us     INTEGER NOT NULL,
     metadata      BLOB,
+    places        BLOB,
     head          BLOB    NOT NULL,
     data          BLOB    NOT NULL,
     CHECK ((task_id IS NULL) = (kind <> 'writes'))

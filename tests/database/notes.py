@@ -1,0 +1,85 @@
+"""Notes: the smallest transactions that write and read, so that tests of the lane need no saver.
+
+A note is one row with a text. Writing one twice makes two, so a transaction that ran twice shows.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from langgraph_ext.database import Database, Tx
+from langgraph_ext.database.sqlite import WriteConnection
+
+_PLACE = {"thread_id": "notes", "checkpoint_ns": "", "checkpoint_id": "notes"}
+
+
+def add(tx: Tx, *texts: str) -> tuple[str, ...]:
+    """Write notes, and return their texts."""
+    for text in texts:
+        tx.run("writes_insert", **_PLACE, task_id=text, task_path="", stored_us=0, head=b"[]", data=b"")
+    return texts
+
+
+def notes(tx: Tx) -> list[str]:
+    """Every note, in the order they were written."""
+    return [row["task_id"] for row in tx.all("writes_of", **_PLACE)]
+
+
+def fail(tx: Tx, error: BaseException, *before: str) -> None:
+    """Write some notes and then fail."""
+    add(tx, *before)
+    raise error
+
+
+class Gate:
+    """A transaction that stops inside until it is let go: until then everybody else queues behind it."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self.open = threading.Event()
+
+    def __call__(self, tx: Tx, text: str = "gate") -> tuple[str, ...]:
+        written = add(tx, text)
+        self.entered.set()
+        assert self.open.wait(30), "nobody opened the gate"
+        return written
+
+
+class Counting(WriteConnection):
+    """Counts its commits; tests use a subclass of their own (fixture `counting`)."""
+
+    commits = 0
+
+    def commit(self) -> None:
+        super().commit()
+        type(self).commits += 1
+
+
+def until(condition: Callable[[], Any], what: str, seconds: float = 20.0) -> None:
+    """Wait for a state of affairs; the test fails if it does not come."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not within {seconds} s"
+        time.sleep(0.0005)
+
+
+def waiting(database: Database) -> int:
+    """Calls that stand in the lane's queue."""
+    return len(database._lane._calls)
+
+
+def until_waiting(database: Database, count: int) -> None:
+    """Wait until so many calls stand in the lane's queue."""
+    until(lambda: waiting(database) == count, f"{count} calls wait in the lane")
+
+
+@contextmanager
+def nobody_waits_long(seconds: float) -> Iterator[None]:
+    """The block must not take longer."""
+    start = time.monotonic()
+    yield
+    assert time.monotonic() - start < seconds
