@@ -69,7 +69,7 @@ def prose() -> Callable[[], str]:
     return lambda: " ".join(dice.choices(words, k=155))
 
 
-def _in_form(driver: Driver, node: Callable[[Any], dict[str, Any]]) -> Callable[[Any], Any]:
+def _in_form(driver: Driver, node: Callable[[Any], dict[str, Any]]) -> Any:
     if driver.form == "sync":
         return node
 

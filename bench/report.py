@@ -25,9 +25,12 @@ after the other. *Ratio* is LedgerSaver divided by its peer: the median of the r
 the smallest and the largest of these. Times: less is better; supersteps/s: more is better. The absolute medians are
 there for context: they change with the disk and with whatever else the machine does.
 
-A *bar* must be kept, a *goal* is what we aim at. Judge a ratio by at least {JUDGED_ROUNDS} rounds; a bar counts as
+A *bar* must be kept, a *goal* is what we aim at. A ratio needs at least {JUDGED_ROUNDS} rounds to be judged; a bar is
 missed when two separate runs miss it. What each case does is in [bench/cases.py](../bench/cases.py), the bars are in
 [bench/bars.py](../bench/bars.py)."""
+
+
+_FULLFSYNC = "`fullfsync` matters on macOS only: without it, a sync there may end in the drive's cache."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +48,20 @@ class Run:
     """Load average over a minute before the run and after it."""
     series: Sequence[Series]
 
+    @property
+    def judged(self) -> bool:
+        """Whether its verdicts count."""
+        return not self.smoke and self.rounds >= JUDGED_ROUNDS
+
 
 def markdown(run: Run) -> str:
     """The page."""
     found = rows(run.series)
     blocks = ["# Benchmarks", f"Written by `make bench` on {run.date}; do not edit.", *_warnings(run), _INTRODUCTION]
-    blocks += ["## Ratios", _summary(found)]
+    blocks += ["## Ratios", _summary(found) if run.judged else "Not judged; the verdicts below are for orientation."]
     for title, group in groupby(found, key=lambda row: f"### {row.series.case.letter}. {row.series.case.title}"):
         blocks += [title, _ratios(group)]
-    blocks += ["## Where and with what", _facts(run), "## Pragmas in force", _pragmas(run)]
+    blocks += ["## Where and with what", _facts(run), "## Pragmas in force", _pragmas(run), _FULLFSYNC]
     return "\n\n".join(blocks) + "\n"
 
 
@@ -112,8 +120,9 @@ def _summary(found: Sequence[Row]) -> str:
     barred = [row for row in found if row.bar is not None]
     goals = [row for row in barred if row.bar is not None and row.bar.goal is not None]
     reached = sum(row.verdict is Verdict.GOAL for row in goals)
-    line = f"{len(barred) - len(missed(barred))} of {len(barred)} bars met, {reached} of {len(goals)} goals reached."
-    return "\n".join([line, *(f"- Missed: {row.title}" for row in missed(barred))])
+    misses = missed(barred)
+    line = f"{len(barred) - len(misses)} of {len(barred)} bars met, {reached} of {len(goals)} goals reached."
+    return "\n".join([line, *(["", *(f"- Missed: {row.title}" for row in misses)] if misses else [])])
 
 
 def _ratios(found: Iterable[Row]) -> str:

@@ -115,11 +115,20 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.durability = list(dict.fromkeys(options.durability or []))
     if options.rounds is None:
         options.rounds = 1 if options.smoke else JUDGED_ROUNDS
-    if options.rounds < 1:
-        parser.error("--rounds must be at least 1")
-    if options.check and (options.smoke or options.rounds < JUDGED_ROUNDS):
-        parser.error(f"--check needs full runs of at least {JUDGED_ROUNDS} rounds")
+    if problem := _problem(options):
+        parser.error(problem)
     return options
+
+
+def _problem(options: argparse.Namespace) -> str | None:
+    """What is wrong with the options; found before minutes are spent."""
+    if options.rounds < 1:
+        return "--rounds must be at least 1"
+    if options.check and (options.smoke or options.rounds < JUDGED_ROUNDS):
+        return f"--check needs full runs of at least {JUDGED_ROUNDS} rounds"
+    targets = [target.parent for target in (options.markdown, options.json) if target is not None]
+    missing = [folder for folder in (options.dir, *targets) if not folder.is_dir()]
+    return f"no such folder: {missing[0]}" if missing else None
 
 
 if __name__ == "__main__":

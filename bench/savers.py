@@ -87,9 +87,9 @@ def _async_sqlite_saver(folder: Path) -> Iterator[Driver]:
             row = await cursor.fetchone()
         return row[0] if row else None
 
-    with asyncio.Runner() as runner:
-        with _entered(runner, AsyncSqliteSaver.from_conn_string(str(folder / "runs.db"))) as saver:
-            yield AsyncDriver(saver, lambda name: runner.run(pragma(saver, name)), runner)
+    opening = AsyncSqliteSaver.from_conn_string(str(folder / "runs.db"))
+    with asyncio.Runner() as runner, _entered(runner, opening) as saver:
+        yield AsyncDriver(saver, lambda name: runner.run(pragma(saver, name)), runner)
 
 
 @contextmanager

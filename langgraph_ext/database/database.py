@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from os import PathLike, fspath
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -98,15 +98,29 @@ class Database:
         result: T = self._lane.submit(partial(_call, fn, args, kwargs))
         return result
 
-    def transact_in_company(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """As `transact`, but waits up to half a millisecond for another transaction whose commit it can share."""
-        result: T = self._lane.submit(partial(_call, fn, args, kwargs), in_company=True)
+    def submit(self, fn: Callable[[Tx], T], *, in_company: bool, queued: Callable[[], None]) -> T:
+        """As `transact`, for a caller that cares about order and company.
+
+        Args:
+            fn: The transaction.
+            in_company: It may wait up to half a millisecond for another transaction whose commit it can share.
+            queued: Called once its place in the order of commits is settled, before it is committed.
+        """
+        result: T = self._lane.submit(fn, in_company=in_company, queued=queued)
         return result
 
     async def atransact(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """As `transact`. Cancelling the await does not undo a transaction that has begun."""
         result: T = await self._lane.asubmit(partial(_call, fn, args, kwargs))
         return result
+
+    def room(self) -> AbstractAsyncContextManager[None]:
+        """Backpressure: a coroutine takes a place, by `async with`, before it encodes what it will `queue`."""
+        return self._lane.room()
+
+    def queue(self, fn: Callable[[Tx], T]) -> asyncio.Future[T]:
+        """As `atransact` in two steps: the order is settled when this returns, the commit when the answer is there."""
+        return self._lane.queue(fn)
 
     def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `fn(tx, …)` on one snapshot, which sees every transaction acknowledged before."""
@@ -193,6 +207,7 @@ class ReaderThread:
                 answer = partial(_resolve, job.future, None, error)
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 job.loop.call_soon_threadsafe(answer)
+            del job, answer  # an idle thread must not keep a forgotten database alive
 
 
 class Job:

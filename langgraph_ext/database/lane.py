@@ -94,8 +94,11 @@ class Call:
 class Engine(Protocol):
     """What commits a group: settles every call of it, or raises a non-Exception having settled none but its own."""
 
-    def commit(self, group: list[Call]) -> None: ...
-    def close(self) -> None: ...
+    def commit(self, group: list[Call]) -> None:
+        """Run the group in one transaction."""
+
+    def close(self) -> None:
+        """Give the connection back."""
 
 
 class Lane:
@@ -118,12 +121,15 @@ class Lane:
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._room: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
-    def submit(self, fn: Callable[[Tx], Any], *, in_company: bool = False) -> Any:
+    def submit(
+        self, fn: Callable[[Tx], Any], *, in_company: bool = False, queued: Callable[[], None] | None = None
+    ) -> Any:
         """Run `fn(tx)` as one committed transaction and return its result.
 
         Args:
             fn: The transaction.
             in_company: It may wait a moment for another caller's commit to join, before it leads its own.
+            queued: Called once its place in the order of commits is settled.
         """
         call = Call(fn)
         call.turn = threading.Lock()
@@ -133,6 +139,8 @@ class Lane:
             call.lingers = in_company and not self._calls and self._company.expected()
             self._calls.append(call)
         try:
+            if queued is not None:
+                queued()
             if call.lingers:
                 call.turn.acquire(timeout=_LINGER_SECONDS)
                 call.lingers = False
@@ -151,18 +159,31 @@ class Lane:
 
     async def asubmit(self, fn: Callable[[Tx], Any]) -> Any:
         """As `submit`, for a coroutine. Cancelling the await does not undo a transaction that has begun."""
+        async with self.room():
+            return await self.queue(fn)
+
+    def room(self) -> asyncio.Semaphore:
+        """The running loop's places in the queue: a coroutine holds one, by `async with`, until it is answered."""
         loop = asyncio.get_running_loop()
         self.check()
-        async with self._room_of(loop):
-            call = Call(fn)
-            call.loop, call.future = loop, loop.create_future()
+        room = self._room.get(loop)
+        if room is None:
             with self._mutex:
-                self.check()
-                self._start_writer()
-                self._calls.append(call)
-            if not self._lead.locked():
-                self._wake.put(True)
-            return await call.future
+                room = self._room.setdefault(loop, asyncio.Semaphore(_OUTSTANDING))
+        return room
+
+    def queue(self, fn: Callable[[Tx], Any]) -> asyncio.Future[Any]:
+        """Queue a transaction for a coroutine that holds room, and return its answer to wait for."""
+        call = Call(fn)
+        call.loop = asyncio.get_running_loop()
+        call.future = future = call.loop.create_future()
+        with self._mutex:
+            self.check()
+            self._start_writer()
+            self._calls.append(call)
+        if not self._lead.locked():
+            self._wake.put(True)
+        return future
 
     def close(self) -> None:
         """Refuse further calls, let those already queued finish, then close the engine. May be called twice."""
@@ -240,19 +261,13 @@ class Lane:
             self._calls.remove(call)
         self._wake_heir()
 
-    def _room_of(self, loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
-        room = self._room.get(loop)
-        if room is None:
-            with self._mutex:
-                room = self._room.setdefault(loop, asyncio.Semaphore(_OUTSTANDING))
-        return room
-
     def _start_writer(self) -> None:
         if self._writer is None:
             self._writer = threading.Thread(target=self.write_when_woken, name=f"{self._name} writer", daemon=True)
             self._writer.start()
 
     def check(self) -> None:
+        """Raise unless calls are accepted here: not after `close`, not in a forked child."""
         if self._pid != os.getpid():
             raise StoreError(
                 f"{self._name} was opened in process {self._pid} and is used in its forked child {os.getpid()}; "

@@ -38,7 +38,7 @@ def address_of(config: RunnableConfig, *, method: str) -> Address:
     checkpoint_id = configurable.get("checkpoint_id")
     return Address(
         text(str(thread_id), "thread_id", method),
-        text(configurable.get("checkpoint_ns", ""), "checkpoint_ns", method),
+        text(configurable.get("checkpoint_ns") or "", "checkpoint_ns", method),
         text(str(checkpoint_id), "checkpoint_id", method) if checkpoint_id else None,
     )
 

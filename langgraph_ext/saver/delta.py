@@ -7,7 +7,7 @@ and reads each ancestor once for all channels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.heads import decode_head
 from langgraph_ext.saver.host import DELTA_COUNTERS
-from langgraph_ext.saver.writes import merge
+from langgraph_ext.saver.writes import merge, taken_answers
 
 __all__ = ["Step", "histories", "lineage", "unseeded", "walk"]
 
@@ -29,6 +29,7 @@ class Step:
     """One ancestor on the path: what it wrote, and the stored values it ends some channels with."""
 
     calls: list[Row]
+    taken: Collection[int]
     seeds: Mapping[str, tuple[str, bytes]]
 
 
@@ -47,7 +48,8 @@ def walk(tx: Tx, address: Address, channels: Sequence[str]) -> list[Step]:
             for channel in remaining.intersection(part):
                 row = tx.one("put_data", **where, checkpoint_id=source or checkpoint_id)
                 seeds[channel] = values.encoded_value(part[channel], row["data"])
-        steps.append(Step(tx.all("writes_of", **where, checkpoint_id=checkpoint_id), seeds))
+        calls = tx.all("writes_of", **where, checkpoint_id=checkpoint_id)
+        steps.append(Step(calls, taken_answers(tx, address.thread_id, calls), seeds))
         remaining -= seeds.keys()
         if not remaining:
             break
@@ -74,7 +76,7 @@ def histories(
     seeds: dict[str, Any] = {}
     for step in steps:
         wanted = [channel for channel in channels if channel not in seeds]
-        for write in reversed(merge(step.calls, loads)):
+        for write in reversed(merge(step.calls, loads, step.taken)):
             if write[1] in wanted:
                 writes[write[1]].append(write)
         for channel, encoded in step.seeds.items():

@@ -16,16 +16,13 @@ from langgraph.checkpoint.base import Checkpoint
 from langgraph_ext import canonical
 from langgraph_ext.errors import InvalidArgument
 
-__all__ = ["MORE", "decode_head", "encode_head", "unknown_keys"]
+__all__ = ["decode_head", "encode_head", "unknown_keys"]
 
 _FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
 _ELSEWHERE = frozenset((*_FIELDS, "id", "channel_values"))
 
 _ZEROS = b'"' + b"0" * 24
 _SHORT = b'"\x01'
-
-MORE = "\x00more"
-"""The name under which unknown keys are laid out."""
 
 
 def encode_head(checkpoint: Checkpoint) -> bytes:

@@ -1,13 +1,30 @@
-"""LangGraph's internals that this package looks at: named here and nowhere else, each with a test that notices a change."""
+"""LangGraph's internals that this package looks at: named here only, each with a test that notices a change."""
 
 from __future__ import annotations
 
-__all__ = ["DELTA_COUNTERS", "is_send"]
+from langchain_core.runnables import RunnableConfig
+
+__all__ = ["CONTROL_CHANNELS", "DELTA_COUNTERS", "ERROR_SOURCE_NODE", "NULL_TASK", "from_loop", "is_send"]
+
+NULL_TASK = "00000000-0000-0000-0000-000000000000"
+"""The task id under which LangGraph stores what it was given rather than what a task wrote, such as an answer."""
+
+ERROR_SOURCE_NODE = "__error_source_node__"
+"""Channel that marks an error which an error handler takes over."""
+
+CONTROL_CHANNELS = frozenset(("__error__", ERROR_SOURCE_NODE, "__interrupt__", "__resume__"))
+"""Channels whose writes say nothing of whether a task is finished."""
 
 DELTA_COUNTERS = "counters_since_delta_snapshot"
 """Metadata key under which LangGraph counts a DeltaChannel's writes since its last stored value (beta)."""
 
+_RUNTIME = "__pregel_runtime"
 _SEND_PATH = "~__pregel_push"
+
+
+def from_loop(config: RunnableConfig) -> bool:
+    """Whether a call comes from a running graph, and not from a program that uses the saver directly."""
+    return _RUNTIME in config["configurable"]
 
 
 def is_send(task_path: str) -> bool:

@@ -10,9 +10,10 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
 from langgraph_ext.database import Tx
+from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import values
-from langgraph_ext.saver.config import Address, address_of, encode_metadata, text
-from langgraph_ext.saver.heads import MORE, encode_head, unknown_keys
+from langgraph_ext.saver.config import Address, encode_metadata, text
+from langgraph_ext.saver.heads import encode_head, unknown_keys
 from langgraph_ext.saver.retention import rehome
 
 __all__ = ["Put", "prepare", "store"]
@@ -34,6 +35,7 @@ class Put:
 
 
 def prepare(
+    address: Address,
     config: RunnableConfig,
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
@@ -45,21 +47,21 @@ def prepare(
     """Check and encode a checkpoint, in the caller's thread.
 
     Raises:
-        InvalidArgument: The config names no thread, or metadata, versions or names cannot be stored.
+        InvalidArgument: Metadata, versions or names cannot be stored.
     """
-    thread_id, checkpoint_ns, parent_id = address_of(config, method="put")
+    thread_id, checkpoint_ns, parent_id = address
     encoded_metadata, run_id = encode_metadata(config, metadata)
     held, more = checkpoint.get("channel_values", {}), unknown_keys(checkpoint)
     packed = values.pack(
-        {**held, MORE: more} if more else held,
+        {**held, values.MORE: more} if more else held,
         checkpoint.get("channel_versions", {}),
-        [*new_versions, MORE],
+        held if parent_id is None else new_versions,
         dumps,
     )
     return Put(
         thread_id=thread_id,
         checkpoint_ns=checkpoint_ns,
-        checkpoint_id=text(checkpoint.get("id"), "checkpoint id", "put"),
+        checkpoint_id=_id_of(checkpoint),
         parent_id=parent_id,
         run_id=run_id,
         metadata=encoded_metadata,
@@ -67,6 +69,13 @@ def prepare(
         packed=packed,
         stored_us=stored_us,
     )
+
+
+def _id_of(checkpoint: Checkpoint) -> str:
+    checkpoint_id = text(checkpoint.get("id"), "checkpoint id", "put")
+    if not checkpoint_id:
+        raise InvalidArgument("put: the checkpoint's id is empty; LangGraph gives each checkpoint a time-ordered UUID")
+    return checkpoint_id
 
 
 def store(tx: Tx, put: Put) -> None:

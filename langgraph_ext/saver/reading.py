@@ -6,7 +6,7 @@ LangGraph's `CheckpointTuple` in the caller's thread, when the connection is fre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,8 @@ from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address, config_of
-from langgraph_ext.saver.heads import MORE, decode_head
-from langgraph_ext.saver.writes import merge
+from langgraph_ext.saver.heads import decode_head
+from langgraph_ext.saver.writes import merge, taken_answers
 
 __all__ = ["Stored", "decode", "fetch", "with_parts"]
 
@@ -31,6 +31,8 @@ class Stored:
     places: values.Places
     data_of: Mapping[str, bytes]
     calls: list[Row]
+    taken: Collection[int]
+    """Sequence numbers of the calls whose answers were taken."""
 
 
 def fetch(tx: Tx, address: Address) -> Stored | None:
@@ -57,7 +59,7 @@ def with_parts(tx: Tx, row: Row, seen: dict[tuple[str, str, str], bytes]) -> Sto
             seen[key] = tx.one("put_data", **where)["data"]
         data_of[source] = seen[key]
     calls = tx.all("writes_of", thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=row["checkpoint_id"])
-    return Stored(row, places, data_of, calls)
+    return Stored(row, places, data_of, calls, taken_answers(tx, thread_id, calls))
 
 
 def decode(
@@ -66,7 +68,7 @@ def decode(
     """The checkpoint as LangGraph wants it; `config` is kept as its address when the caller gave one."""
     row = stored.row
     held = values.unpack(stored.places, stored.data_of, loads)
-    more = held.pop(MORE, {})
+    more = held.pop(values.MORE, {})
     thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
     parent_id = row["parent_id"]
     checkpoint = {"id": row["checkpoint_id"], **decode_head(row["head"]), "channel_values": held, **more}
@@ -75,5 +77,5 @@ def decode(
         checkpoint=checkpoint,  # type: ignore[arg-type]
         metadata=canonical.decode(row["metadata"]),
         parent_config=config_of(thread_id, checkpoint_ns, parent_id) if parent_id else None,
-        pending_writes=merge(stored.calls, loads),
+        pending_writes=merge(stored.calls, loads, stored.taken),
     )

@@ -8,6 +8,7 @@ any event loop, several at once.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self
@@ -25,8 +26,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langgraph_ext.database import Fsync, Tx, open_database
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.saver import calls, delta, listing, puts, reading, retention
+from langgraph_ext.saver import calls, delta, host, listing, puts, reading, retention
 from langgraph_ext.saver.config import Address, address_of, text
+from langgraph_ext.saver.entries import Entries
 from langgraph_ext.saver.versions import Version, next_version
 
 __all__ = ["LedgerSaver"]
@@ -60,6 +62,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         super().__init__(serde=serde)
         self.database = self._open_database(url, fsync=fsync)
+        self.entries = Entries()
 
     _open_database = staticmethod(open_database)
 
@@ -122,7 +125,11 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         Returns:
             The config that names the stored checkpoint.
         """
-        put = self._prepare(config, checkpoint, metadata, new_versions)
+        address = address_of(config, method="put")
+        ahead = self.entries.ahead(address.thread_id)
+        put = self._prepare(address, config, checkpoint, metadata, new_versions)
+        if ahead:
+            self.entries.wait(ahead)
         self.database.transact(puts.store, put)
         return _named(config, put)
 
@@ -134,8 +141,13 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """As `put`."""
-        put = self._prepare(config, checkpoint, metadata, new_versions)
-        await self.database.atransact(puts.store, put)
+        address = address_of(config, method="put")
+        ahead = self.entries.ahead(address.thread_id)
+        async with self.database.room():
+            put = self._prepare(address, config, checkpoint, metadata, new_versions)
+            if ahead:
+                await self.entries.await_(ahead)
+            await self.database.queue(partial(puts.store, put=put))
         return _named(config, put)
 
     def put_writes(
@@ -149,18 +161,21 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             task_id: The task.
             task_path: Its path, by which LangGraph orders the writes of a step.
         """
-        call = calls.prepare(config, writes, task_id, task_path, dumps=self.serde.dumps_typed, stored_us=self._now_us())
-        if calls.may_linger(call):
-            self.database.transact_in_company(calls.store, call)
-        else:
-            self.database.transact(calls.store, call)
+        address = address_of(config, method="put_writes")
+        with self.entries.entering(address.thread_id) as queued:
+            call = self._prepare_call(address, config, writes, task_id, task_path)
+            self.database.submit(partial(calls.store, call=call), in_company=calls.may_linger(call), queued=queued)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """As `put_writes`."""
-        call = calls.prepare(config, writes, task_id, task_path, dumps=self.serde.dumps_typed, stored_us=self._now_us())
-        await self.database.atransact(calls.store, call)
+        address = address_of(config, method="put_writes")
+        async with self.database.room():
+            with self.entries.entering(address.thread_id):
+                call = self._prepare_call(address, config, writes, task_id, task_path)
+                answer = self.database.queue(partial(calls.store, call=call))
+            await answer
 
     # -- reading
 
@@ -298,15 +313,29 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
 
     # -- the halves that both doors share
 
+    def _prepare_call(
+        self, address: Address, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
+    ) -> calls.Call:
+        return calls.prepare(
+            address,
+            writes,
+            task_id,
+            task_path,
+            in_loop=host.from_loop(config),
+            dumps=self.serde.dumps_typed,
+            stored_us=self._now_us(),
+        )
+
     def _prepare(
         self,
+        address: Address,
         config: RunnableConfig,
         checkpoint: Checkpoint,
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> puts.Put:
         return puts.prepare(
-            config, checkpoint, metadata, new_versions, dumps=self.serde.dumps_typed, stored_us=self._now_us()
+            address, config, checkpoint, metadata, new_versions, dumps=self.serde.dumps_typed, stored_us=self._now_us()
         )
 
     def _now_us(self) -> int:

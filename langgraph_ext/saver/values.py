@@ -21,6 +21,7 @@ from typing import Any
 from langgraph_ext import canonical
 
 __all__ = [
+    "MORE",
     "OWN",
     "Homes",
     "Packed",
@@ -44,6 +45,9 @@ Places = dict[str, dict[str, Place]]
 Homes = dict[tuple[str, str], tuple[str, Place]]
 """`(deleted checkpoint id, channel) -> (checkpoint id, place)`: where a moved value lies now."""
 
+MORE = "\x00more"
+"""The name under which keys of a checkpoint that have no place of their own are laid out, like a channel's value."""
+
 OWN = ""
 """The source that stands for the row itself; no checkpoint id is empty."""
 
@@ -64,8 +68,8 @@ class Packed:
 
 
 def pack(values: Mapping[str, Any], versions: Mapping[str, Any], new: Iterable[str], dumps: Dumps) -> Packed:
-    """Encode what is new; runs before the transaction, in the caller's thread."""
-    fresh = set(new)
+    """Encode what is new, and whatever no channel's name stands for; before the transaction, in the caller's thread."""
+    fresh = {*new, MORE}
     encoded = [(channel, *dumps(value)) for channel, value in values.items() if channel in fresh]
     others = {channel: value for channel, value in values.items() if channel not in fresh}
     return Packed(encoded, others, versions, dumps)

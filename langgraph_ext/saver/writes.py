@@ -1,24 +1,32 @@
 """Pending writes: one row a `put_writes` call, merged into slots when they are read.
 
-A write's slot is (task, position in its call), but for LangGraph's special channels, which have fixed slots.
-A regular slot keeps the first write it was given, a special slot the newest, also when one call mixes both (rule S3;
+A write's slot is (task, position in its call), but for LangGraph's special channels, which have fixed slots. A regular
+slot keeps the first write it was given, a special slot the newest, also when one call mixes both (rule S3;
 InMemorySaver's rule). A call's row keeps its writes in their order of entry:
 
     head = [[channel, type, length], …]      data = the values, end to end
+
+Two kinds of writes are stored and not shown, for LangGraph would take them for what they are not (rule S12):
+
+- an answer (`__resume__` of the null task) that a task has taken since: LangGraph would give it to the next question;
+- what a graph's failing task wrote beside its `__error__` (a router raised): LangGraph would take the task for finished
+  and lose its branch. A program that calls `put_writes` itself means what it writes: there, nothing is hidden.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, PendingWrite, writes_sort_key
+from langgraph.checkpoint.serde.types import ERROR, RESUME
 
 from langgraph_ext import canonical
-from langgraph_ext.database import Row
+from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.saver.host import CONTROL_CHANNELS, ERROR_SOURCE_NODE, NULL_TASK
 
-__all__ = ["are_ordinary", "merge", "pack_call"]
+__all__ = ["answers_in", "are_ordinary", "are_partial", "merge", "pack_call", "taken_answers"]
 
 Slot = tuple[str, str, int]
 """`(task_path, task_id, position)`: in the order LangGraph applies writes."""
@@ -27,6 +35,18 @@ Slot = tuple[str, str, int]
 def are_ordinary(writes: Sequence[tuple[str, Any]]) -> bool:
     """Whether none of them goes to a special channel (an error, an interrupt, a resume, a scheduled call)."""
     return not any(channel in WRITES_IDX_MAP for channel, _ in writes)
+
+
+def are_partial(writes: Sequence[tuple[str, Any]]) -> bool:
+    """Whether they are an error that no handler takes over, and what the task had written by then."""
+    channels = {channel for channel, _ in writes}
+    return ERROR in channels and ERROR_SOURCE_NODE not in channels and not channels <= CONTROL_CHANNELS
+
+
+def answers_in(writes: Sequence[tuple[str, Any]], task_id: str) -> int | None:
+    """How many answers a task says it has been given: the length of the list it stores, None when it stores none."""
+    lists = [value for channel, value in writes if channel == RESUME and isinstance(value, list)]
+    return len(lists[-1]) if lists and task_id != NULL_TASK else None
 
 
 def pack_call(writes: Sequence[tuple[str, Any]], dumps: Callable[[Any], tuple[str, bytes]]) -> tuple[bytes, bytes]:
@@ -43,21 +63,44 @@ def pack_call(writes: Sequence[tuple[str, Any]], dumps: Callable[[Any], tuple[st
         raise InvalidArgument(f"put_writes: a channel name cannot be stored: {error}") from error
 
 
-def merge(calls: Iterable[Row], loads: Callable[[tuple[str, bytes]], Any]) -> list[PendingWrite]:
-    """The pending writes of one checkpoint, in `writes_sort_key` order.
+def taken_answers(tx: Tx, thread_id: str, calls: Iterable[Row]) -> Collection[int]:
+    """Of these calls, those (by sequence number) that hold an answer which a task has taken since, in any namespace."""
+    return {
+        call["seq"]
+        for call in calls
+        if call["task_id"] == NULL_TASK and tx.maybe("answer_taken", thread_id=thread_id, seq=call["seq"]) is not None
+    }
+
+
+def merge(
+    calls: Iterable[Row], loads: Callable[[tuple[str, bytes]], Any], taken: Collection[int] = ()
+) -> list[PendingWrite]:
+    """The pending writes of one checkpoint, in `writes_sort_key` order, without those that are not to be shown.
 
     Args:
         calls: Rows of its calls, oldest first.
         loads: The serde's decoder; called only for the write that holds a slot.
+        taken: Sequence numbers of calls whose answers were taken.
     """
     slots: dict[tuple[str, int], tuple[Slot, str, str, bytes]] = {}
     for call in calls:
         task_id, data, start = call["task_id"], call["data"], 0
-        for position, (channel, kind, length) in enumerate(canonical.decode(call["head"])):
+        head = canonical.decode(call["head"])
+        shown = _shown(call, taken)
+        for position, (channel, kind, length) in enumerate(head):
             at = WRITES_IDX_MAP.get(channel, position)
-            if at < 0 or (task_id, at) not in slots:
+            if shown(channel) and (at < 0 or (task_id, at) not in slots):
                 slot = writes_sort_key(call["task_path"], task_id, at)
                 slots[task_id, at] = (slot, channel, kind, data[start : start + length])
             start += length
     held = sorted(slots.values(), key=lambda held: held[0])
     return [(slot[1], channel, loads((kind, data))) for slot, channel, kind, data in held]
+
+
+def _shown(call: Row, taken: Collection[int]) -> Callable[[str], bool]:
+    """Which channels of a call are shown."""
+    if call["seq"] in taken:
+        return lambda channel: channel != RESUME
+    if call["partial"]:
+        return CONTROL_CHANNELS.__contains__
+    return lambda channel: True

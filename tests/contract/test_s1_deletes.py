@@ -47,7 +47,11 @@ def test_s1_delete_thread_takes_all_of_one_thread(store: Driver, threads: dict[s
     others = [facts(item) for item in store.list(whole("u"))]
     store.delete_thread("t")
 
-    assert ([], None, None) == (store.list(whole("t")), store.get_tuple(config("t")), store.get_tuple(config("t", "child")))
+    assert ([], None, None) == (
+        store.list(whole("t")),
+        store.get_tuple(config("t")),
+        store.get_tuple(config("t", "child")),
+    )
     assert others == [facts(item) for item in store.list(whole("u"))]
 
 
@@ -60,9 +64,7 @@ def test_s1_a_deleted_thread_leaves_no_writes_behind(store: Driver, threads: dic
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_s1_delete_thread_takes_its_argument_literally(
-    store: Driver, threads: dict[str, list[str]], name: str
-) -> None:
+def test_s1_delete_thread_takes_its_argument_literally(store: Driver, threads: dict[str, list[str]], name: str) -> None:
     """A thread id is a value: no wildcard, no quote, no statement."""
     before = everything(store)
     store.save(cid(1), {"a": 1}, thread=name)

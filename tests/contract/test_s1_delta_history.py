@@ -47,9 +47,7 @@ def walked(store: Driver, where: Any, channels: list[str]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_s1_the_delta_history_is_the_base_classs_walk(
-    store: Driver, version: Callable[[int], Any], seed: int
-) -> None:
+def test_s1_the_delta_history_is_the_base_classs_walk(store: Driver, version: Callable[[int], Any], seed: int) -> None:
     """For every checkpoint of a random fork, and for the latest, all channels at once and one by one."""
     ids = grow(store, seed, version)
     found = 0

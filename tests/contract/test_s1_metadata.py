@@ -22,7 +22,15 @@ def put_with(store: Driver, configurable: dict[str, Any], more: dict[str, Any], 
 
 def test_s1_metadata_takes_in_the_config_as_langgraph_does(store: Driver) -> None:
     """Plain values of `metadata` and `configurable` are added, the argument wins, then `metadata`: LangGraph's rule."""
-    configurable = {"user": "u1", "n": 3, "ratio": 0.5, "flag": True, "step": 99, "both": "configurable", "obj": object()}
+    configurable = {
+        "user": "u1",
+        "n": 3,
+        "ratio": 0.5,
+        "flag": True,
+        "step": 99,
+        "both": "configurable",
+        "obj": object(),
+    }
     more = {"both": "metadata", "tags": ["not", "plain"], "run": "r1"}
     expected = get_checkpoint_metadata({"configurable": configurable, "metadata": more}, metadata(1))
 

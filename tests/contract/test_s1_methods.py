@@ -25,7 +25,9 @@ BOTH_FORMS = [f"{prefix}{method}" for method in METHODS for prefix in ("", "a")]
 @pytest.fixture
 def chain(store: Driver, version: Callable[[int], Any]) -> list[str]:
     """Three checkpoints in a row: `a` new in the first and third, `b` only in the first; writes at the third."""
-    store.save(cid(1), {"a": "a1", "b": [1, {"x": None}]}, {"a": version(1), "b": version(1)}, meta=metadata(-1, "input"))
+    store.save(
+        cid(1), {"a": "a1", "b": [1, {"x": None}]}, {"a": version(1), "b": version(1)}, meta=metadata(-1, "input")
+    )
     store.save(
         cid(2),
         {"a": "a1", "b": [1, {"x": None}]},
@@ -57,14 +59,18 @@ def test_s1_every_method_is_its_own_and_takes_what_the_base_class_takes(method: 
     ]
 
 
-def test_s1_a_checkpoint_comes_back_as_it_was_put(store: Driver, chain: list[str], version: Callable[[int], Any]) -> None:
+def test_s1_a_checkpoint_comes_back_as_it_was_put(
+    store: Driver, chain: list[str], version: Callable[[int], Any]
+) -> None:
     """Every field of a checkpoint is read back, with values and versions of the very types that were put."""
     found = store.read(chain[2])
 
     assert chain[2] == found.checkpoint["id"]
     assert {"a": "a3", "b": [1, {"x": None}]} == found.checkpoint["channel_values"]
     assert typed({"a": version(3), "b": version(1)}) == typed(found.checkpoint["channel_versions"])
-    assert typed({"__input__": {}, "node": {"a": version(3), "b": version(1)}}) == typed(found.checkpoint["versions_seen"])
+    assert typed({"__input__": {}, "node": {"a": version(3), "b": version(1)}}) == typed(
+        found.checkpoint["versions_seen"]
+    )
     assert (4, "2026-01-02T03:04:05.678901+00:00") == (found.checkpoint["v"], found.checkpoint["ts"])
     assert ["a", "b"] == found.checkpoint["updated_channels"]
 
@@ -178,7 +184,11 @@ def test_s1_putting_an_id_again_replaces_it_and_keeps_its_writes(store: Driver) 
     store.save(cid(2), {"a": "new"}, {"a": 2}, meta=metadata(2))
 
     found = store.read(cid(2))
-    assert ({"a": "new"}, metadata(2), None) == (found.checkpoint["channel_values"], found.metadata, found.parent_config)
+    assert ({"a": "new"}, metadata(2), None) == (
+        found.checkpoint["channel_values"],
+        found.metadata,
+        found.parent_config,
+    )
     assert ([("task", "a", "w")], [cid(2)]) == (found.pending_writes, store.ids(config()))
 
 
@@ -197,9 +207,7 @@ def test_s1_writes_of_a_checkpoint_that_never_comes_disturb_nothing(store: Drive
     store.put_writes(config(id=cid(2)), [("a", "lost")], "task")
 
     assert ([cid(1)], []) == (store.ids(config()), store.writes())
-    assert {"a": {"writes": [], "seed": 1}} == store.history(
-        store.save(cid(3), {}, parent=cid(1)), ["a"]
-    )
+    assert {"a": {"writes": [], "seed": 1}} == store.history(store.save(cid(3), {}, parent=cid(1)), ["a"])
 
 
 def test_s1_what_you_put_is_what_you_get(store: Driver, memory: Driver) -> None:
@@ -223,7 +231,14 @@ def test_s1_a_channel_without_a_value_is_absent_and_none_is_a_value(store: Drive
 
 def test_s1_keys_of_other_versions_of_langgraph_come_back(store: Driver) -> None:
     """A checkpoint keeps the keys that it had, such as old `pending_sends`, and gets none that it had not."""
-    odd = {"v": 1, "id": cid(1), "ts": "t", "channel_values": {"a": 1}, "channel_versions": {"a": 1}, "versions_seen": {}}
+    odd = {
+        "v": 1,
+        "id": cid(1),
+        "ts": "t",
+        "channel_values": {"a": 1},
+        "channel_versions": {"a": 1},
+        "versions_seen": {},
+    }
     store.put(config(), odd | {"pending_sends": [{"x": (1,)}], "from_the_future": {1, 2}}, metadata(), {"a": 1})
     store.put(config("u"), odd, metadata(), {"a": 1})
 

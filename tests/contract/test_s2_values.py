@@ -34,7 +34,10 @@ VALUES: dict[str, Any] = {
     "int keys": {1: "one", 2: {"x": b"y"}},
     "times": [dt.datetime(2026, 1, 2, tzinfo=dt.UTC), dt.date(2026, 1, 2), dt.timedelta(days=1)],
     "ids": [uuid.UUID(int=7), decimal.Decimal("1.10")],
-    "messages": [HumanMessage("hi", id="1"), AIMessage("ho", id="2", tool_calls=[{"name": "t", "args": {}, "id": "x"}])],
+    "messages": [
+        HumanMessage("hi", id="1"),
+        AIMessage("ho", id="2", tool_calls=[{"name": "t", "args": {}, "id": "x"}]),
+    ],
     "sends": [Send("node", {"n": 1}), Interrupt("q", id="0" * 32)],
     "snapshot": _DeltaSnapshot(["a", "b"]),
     "many": list(range(10_000)),

@@ -151,7 +151,7 @@ def test_s3_an_empty_call_writes_nothing(store: Driver) -> None:
 
 
 def test_s3_exceptions_and_interrupts_can_be_written(store: Driver) -> None:
-    """What LangGraph writes to special channels are live objects: an exception comes back as LangGraph's serde has it."""
+    """LangGraph writes live objects to special channels: an exception comes back as LangGraph's serde has it."""
     error = ValueError("no", 7)
     store.save(cid(1))
     store.put_writes(config(id=cid(1)), [("__error__", error)], "task")
@@ -167,4 +167,8 @@ def test_s3_slots_hold_across_savers(store: Driver, backend: SqliteBackend, form
     store.put_writes(config(id=cid(1)), [("a", "first"), ("__error__", "old")], "task")
     other.put_writes(config(id=cid(1)), [("a", "second"), ("__error__", "new"), ("c", "added")], "task")
 
-    assert [("task", "__error__", "new"), ("task", "a", "first"), ("task", "c", "added")] == store.writes() == other.writes()
+    assert (
+        [("task", "__error__", "new"), ("task", "a", "first"), ("task", "c", "added")]
+        == store.writes()
+        == other.writes()
+    )

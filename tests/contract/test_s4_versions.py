@@ -36,9 +36,7 @@ def test_s4_the_next_version_is_greater_and_of_the_same_kind(saver: LedgerSaver,
 
 
 @pytest.mark.parametrize("current", [None, *EXAMPLES])
-def test_s4_two_forks_never_reach_the_same_version(
-    saver: LedgerSaver, backend: SqliteBackend, current: Any
-) -> None:
+def test_s4_two_forks_never_reach_the_same_version(saver: LedgerSaver, backend: SqliteBackend, current: Any) -> None:
     """From one version, two savers and many forks go on to versions that all differ."""
     other = backend.open()
     reached = [each.get_next_version(current, None) for _ in range(50) for each in (saver, other)]

@@ -207,7 +207,8 @@ def test_s7_a_call_that_fails_in_a_crowd_fails_alone(store: Driver, untouched: C
     """Calls that are committed together do not share their failures: each of the others is acknowledged and stored."""
     copies = [lambda: store.saver.acopy_thread("t", "t2") for _ in range(5)]
     puts = [
-        lambda n=n: store.saver.aput(config("t3"), checkpoint(cid(n), {"n": n}), metadata(n), {"n": 1}) for n in range(20)
+        lambda n=n: store.saver.aput(config("t3"), checkpoint(cid(n), {"n": n}), metadata(n), {"n": 1})
+        for n in range(20)
     ]
     store.copy_thread("t", "t2")
 
@@ -218,4 +219,6 @@ def test_s7_a_call_that_fails_in_a_crowd_fails_alone(store: Driver, untouched: C
     answers = store.loop.run_until_complete(all_at_once())
     assert [InvalidArgument] * 20 == [type(answer) for answer in answers[1::2]]
     assert [config("t3", id=cid(n)) for n in range(20)] == answers[::2]
-    assert [{"n": n} for n in range(20)] == [item.checkpoint["channel_values"] for item in store.list(config("t3"))][::-1]
+    assert [{"n": n} for n in range(20)] == [item.checkpoint["channel_values"] for item in store.list(config("t3"))][
+        ::-1
+    ]

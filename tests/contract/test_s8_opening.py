@@ -122,7 +122,7 @@ def stranger(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_s8_a_file_that_is_not_ours_is_refused_untouched(stranger: Path, forms: Callable[[Any], Driver]) -> None:
-    """A mistyped path must not turn another program's file into ours: a typed error names the file, not a byte changes."""
+    """A mistyped path must not make another program's file ours: a typed error names it, not a byte changes."""
     before = stranger.read_bytes()
     with LedgerSaver(stranger) as saver, pytest.raises(StoreError, match="stranger") as caught:
         forms(saver).save(cid(1))

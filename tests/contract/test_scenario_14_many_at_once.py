@@ -223,7 +223,9 @@ def test_s1_savers_in_several_threads_share_one_file(backend: SqliteBackend, sto
 
     answers = together(*(lambda n=n: work(f"t{n}") for n in range(8)))
     assert [[cid(n) for n in range(12, 0, -1)]] * 8 == answers
-    assert sorted(f"t{t} {n}" for t in range(8) for n in range(12)) == [task for task, _, _ in store.writes(thread="common")]
+    assert sorted(f"t{t} {n}" for t in range(8) for n in range(12)) == [
+        task for task, _, _ in store.writes(thread="common")
+    ]
 
 
 def test_s1_one_checkpoint_is_written_by_threads_and_loops_at_once(saver: LedgerSaver, store: Driver) -> None:
@@ -240,7 +242,10 @@ def test_s1_one_checkpoint_is_written_by_threads_and_loops_at_once(saver: Ledger
             *(saver.aput_writes(config(id=cid(1)), [(c, name) for c, _ in batch], f"task {n}") for n in range(10))
         )
 
-    together(*(lambda n=n: in_thread(f"t{n}") for n in range(3)), *(lambda n=n: asyncio.run(in_loop(f"l{n}")) for n in range(3)))
+    together(
+        *(lambda n=n: in_thread(f"t{n}") for n in range(3)),
+        *(lambda n=n: asyncio.run(in_loop(f"l{n}")) for n in range(3)),
+    )
     found = store.writes()
     assert [(f"task {n}", c) for n in range(10) for c in ("__interrupt__", "a", "b")] == [(t, c) for t, c, _ in found]
     for n in range(10):
@@ -260,7 +265,7 @@ def test_s1_closing_is_safe_while_others_use_the_saver(backend: SqliteBackend, f
                 saver.put(config(f"t{number}"), checkpoint(cid(n)), metadata(n), {})
                 acknowledged[number].append(cid(n))
                 list(saver.list(config("t"), limit=3))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the test looks at whatever it is
             return getattr(error, "code", repr(error))
         return "never closed"
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from langgraph_ext.database import Database, open_database
-from tests.database.notes import Counting, Gate, until_waiting
+from langgraph_ext.database import Database
+from tests.database.notes import Counting, Gate, open_notes, until_waiting
 
 
 @pytest.fixture
@@ -29,9 +29,8 @@ def counting() -> type[Counting]:
 
 @pytest.fixture
 def database(path: Path, counting: type[Counting]) -> Iterator[Database]:
-    """A database that is open and migrated, and has counted no commit yet."""
-    made = open_database(path, connection=counting)
-    made.open()
+    """A database that is open and has a table of notes, and has counted no commit yet."""
+    made = open_notes(path, connection=counting)
     counting.commits = 0
     yield made
     made.close()

@@ -1,4 +1,4 @@
-"""Notes: the smallest transactions that write and read, so that tests of the lane need no saver.
+"""Notes: the smallest transactions that write and read, in a table of their own, so that tests of the lane need no saver.
 
 A note is one row with a text. Writing one twice makes two, so a transaction that ran twice shows.
 """
@@ -9,24 +9,44 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from os import PathLike
 from typing import Any
 
-from langgraph_ext.database import Database, Tx
+from langgraph_ext.database import Database, Tx, open_database
 from langgraph_ext.database.sqlite import WriteConnection
 
-_PLACE = {"thread_id": "notes", "checkpoint_ns": "", "checkpoint_id": "notes"}
+
+def open_notes(path: str | PathLike[str], **options: Any) -> Database:
+    """A database that is open and has a table of notes."""
+    database = open_database(path, **options)
+    database.transact(_create)
+    return database
+
+
+def _create(tx: Tx) -> None:
+    tx._execute("CREATE TABLE IF NOT EXISTS note (number INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL)", {})
 
 
 def add(tx: Tx, *texts: str) -> tuple[str, ...]:
     """Write notes, and return their texts."""
     for text in texts:
-        tx.run("writes_insert", **_PLACE, task_id=text, task_path="", stored_us=0, head=b"[]", data=b"")
+        tx._execute("INSERT INTO note (text) VALUES (:text)", {"text": text})
     return texts
 
 
 def notes(tx: Tx) -> list[str]:
     """Every note, in the order they were written."""
-    return [row["task_id"] for row in tx.all("writes_of", **_PLACE)]
+    return [row["text"] for row in tx._execute("SELECT text FROM note ORDER BY number", {}).fetchall()]
+
+
+def add_in_company(database: Database, *texts: str) -> tuple[str, ...]:
+    """`transact(add, …)` for a caller that may wait a moment for somebody to share its commit with."""
+    return database.submit(partial(_add, texts=texts), in_company=True, queued=lambda: None)
+
+
+def _add(tx: Tx, texts: tuple[str, ...]) -> tuple[str, ...]:
+    return add(tx, *texts)
 
 
 def fail(tx: Tx, error: BaseException, *before: str) -> None:
@@ -75,6 +95,11 @@ def waiting(database: Database) -> int:
 def until_waiting(database: Database, count: int) -> None:
     """Wait until so many calls stand in the lane's queue."""
     until(lambda: waiting(database) == count, f"{count} calls wait in the lane")
+
+
+def until_begun(database: Database) -> None:
+    """Wait until the one call that was made is on its way: somebody leads, and nobody waits."""
+    until(lambda: database._lane._lead.locked() and waiting(database) == 0, "a call begins")
 
 
 @contextmanager

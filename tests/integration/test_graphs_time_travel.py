@@ -135,9 +135,12 @@ def test_s1_several_updates_in_one_step(both: Callable[..., Teller]) -> None:
 
     def story(teller: Teller) -> None:
         teller.run({"log": ["in"]})
-        steps = [[StateUpdate({"log": ["x"]}, "a")], [StateUpdate({"log": ["y"]}, "b"), StateUpdate({"log": ["z"]}, "c")]]
+        steps = [
+            [StateUpdate({"log": ["x"]}, "a")],
+            [StateUpdate({"log": ["y"]}, "b"), StateUpdate({"log": ["z"]}, "c")],
+        ]
         where = {"configurable": {"thread_id": "t"}}
-        teller._call("bulk_update_state", where, steps)
+        teller.call("bulk_update_state", where, steps)
         teller.look()
 
     told = both(line, story)
@@ -178,7 +181,7 @@ def test_s1_a_thread_is_continued_for_many_turns(both: Callable[..., Teller], du
 
     def story(teller: Teller) -> None:
         for turn in range(12):
-            teller._call("invoke", {"log": [str(turn)]}, {"configurable": {"thread_id": "t"}}, durability=durability)
+            teller.call("invoke", {"log": [str(turn)]}, {"configurable": {"thread_id": "t"}}, durability=durability)
         teller.look()
 
     told = both(line, story)

@@ -44,7 +44,11 @@ threads = st.sampled_from(THREADS)
 numbers = st.integers(0, 7)
 forms = st.sampled_from(["sync", "async"])
 plain = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(max_size=4)
-values = st.recursive(plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=2), max_leaves=4)
+values = st.recursive(
+    plain,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=2),
+    max_leaves=4,
+)
 changes = st.fixed_dictionaries({channel: st.just(KEEP) | st.just(DROP) | values for channel in CHANNELS})
 run_ids = st.sampled_from([None, "r1", "r2", "r'3"])
 tags = st.sampled_from([None, True, 1, 1.0, "1", "", "x'y", [1], {"x": 1}])
@@ -109,7 +113,15 @@ class AgainstMemory(RuleBasedStateMachine):
         meta = metadata(n, tag=tag) | ({} if run_id is None else {"run_id": run_id})
         answers = [
             each.save(
-                id, held, versions, thread=place[0], ns=place[1], parent=parent, new=new, meta=meta, versions_seen={"n": versions}
+                id,
+                held,
+                versions,
+                thread=place[0],
+                ns=place[1],
+                parent=parent,
+                new=new,
+                meta=meta,
+                versions_seen={"n": versions},
             )
             for each in (self.reference, self.driver(form, which))
         ]
@@ -140,7 +152,12 @@ class AgainstMemory(RuleBasedStateMachine):
         for each in (self.reference, self.driver(form, which)):
             each.delete_for_runs(runs)
 
-    @rule(form=forms, which=st.integers(0, 1), some=st.lists(threads, max_size=2), strategy=st.sampled_from(["keep_latest", "keep_latest", "delete", "delete_all"]))
+    @rule(
+        form=forms,
+        which=st.integers(0, 1),
+        some=st.lists(threads, max_size=2),
+        strategy=st.sampled_from(["keep_latest", "keep_latest", "delete", "delete_all"]),
+    )
     def prune(self, form: Any, which: int, some: list[str], strategy: str) -> None:
         for each in (self.reference, self.driver(form, which)):
             each.prune(some, strategy=strategy)
@@ -187,14 +204,18 @@ class AgainstMemory(RuleBasedStateMachine):
     def list(self, form: Any, which: int, thread: str, ns: Any, wanted: Any, before: Any, limit: Any) -> None:
         """A namespace or a thread, filtered, from some id downwards, and not more than so many."""
         options = {"filter": wanted, "limit": limit, "before": before and config(id=cid(before * len(SPACES)))}
-        expected, actual = (each.list(config(thread, ns), **options) for each in (self.reference, self.driver(form, which)))
+        expected, actual = (
+            each.list(config(thread, ns), **options) for each in (self.reference, self.driver(form, which))
+        )
         assert difference([facts(item) for item in expected], [facts(item) for item in actual]) is None
 
     @rule(form=forms, which=st.integers(0, 1), place=places, n=st.none() | numbers)
     def get_delta_channel_history(self, form: Any, which: int, place: Any, n: int | None) -> None:
         """What the ancestors wrote, back to the nearest value."""
         where = config(*place, None if n is None else self.id_at(place, n))
-        expected, actual = (each.history(where, [*CHANNELS, "never"]) for each in (self.reference, self.driver(form, which)))
+        expected, actual = (
+            each.history(where, [*CHANNELS, "never"]) for each in (self.reference, self.driver(form, which))
+        )
         assert difference(expected, actual) is None
 
     @precondition(lambda self: hasattr(self, "savers"))
@@ -216,4 +237,6 @@ def everything(store: Driver) -> Any:
 
 def test_s1_random_operations_agree_with_inmemorysaver() -> None:
     """Whatever is put, written, deleted, copied, pruned and reopened, both savers tell the same (S1 to S5)."""
-    check_machine(AgainstMemory, settings=settings(stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]))
+    check_machine(
+        AgainstMemory, settings=settings(stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow])
+    )

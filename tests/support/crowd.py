@@ -26,7 +26,7 @@ def together(*jobs: Callable[[], Any], timeout: float = 30.0) -> list[Any]:
         try:
             gate.wait(timeout)
             results[number] = jobs[number]()
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - raised again in the test's own thread
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=(n,), daemon=True) for n in range(len(jobs))]

@@ -117,11 +117,10 @@ _CONTEXT.set_forkserver_preload(
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a process ended: its exit code (negative: the signal) and what its function returned or raised."""
+    """How a process ended: its exit code (negative: the signal) and what its function returned."""
 
     exitcode: int
     answer: Any = None
-    trouble: str | None = None
 
     @property
     def killed(self) -> bool:
@@ -130,7 +129,6 @@ class Ended:
 
     def value(self) -> Any:
         """What its function returned; fails the test if the process ended in any other way."""
-        assert self.trouble is None, self.trouble
         assert self.exitcode == 0, f"the process ended with {self.exitcode}"
         return self.answer
 
@@ -159,12 +157,16 @@ class Child:
         assert self._mine.poll(timeout), f"process {self._pid} said nothing in {timeout} s"
         return self._mine.recv()
 
+    def has_spoken(self, seconds: float) -> bool:
+        """Whether it has said something, or ended, within this time."""
+        return self._mine.poll(seconds)
+
     def say(self, message: Any) -> None:
         """Answer the child, which waits for it with `hear()`."""
         self._mine.send(message)
 
     def wait(self, timeout: float = 30.0) -> Ended:
-        """Wait for its end. A process that takes longer counts as hanging, is killed, and fails the test."""
+        """Wait for its end; a function that raises, or a process that hangs, fails the test."""
         answer: Any = (True, None)
         try:
             hangs = not self._mine.poll(timeout)
@@ -177,9 +179,10 @@ class Child:
         exitcode = self._process.exitcode
         self.end()
         assert not hangs, f"the process still ran after {timeout} s"
-        assert exitcode is not None, f"the process answered and did not end in {timeout} s"
         ok, value = answer
-        return Ended(exitcode, value if ok else None, None if ok else value)
+        assert ok, value
+        assert exitcode is not None, f"the process answered and did not end in {timeout} s"
+        return Ended(exitcode, value)
 
     def end(self) -> None:
         """Kill it if it still runs."""

@@ -12,9 +12,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 class Reference(InMemorySaver):
     """InMemorySaver with LedgerSaver's deliberate differences, each in the method that makes it.
 
-    What you put is what you get: a checkpoint is read back with the values it was put with. InMemorySaver looks values up
-    by version: it drops one whose version was not listed as new, finds one again that was left out, and lets a fork that
-    reaches the same version overwrite another's. SqliteSaver and LedgerSaver do none of this.
+    What you put is what you get: a checkpoint is read back with the values it was put with. InMemorySaver looks values
+    up by version: it drops one whose version was not listed as new, finds one again that was left out, and lets a fork
+    that reaches the same version overwrite another's. SqliteSaver and LedgerSaver do none of this.
 
     It has the three methods that InMemorySaver lacks (`delete_for_runs`, `copy_thread`, `prune`), so that a test can
     compare them as well. `prune` is that of threads without a DeltaChannel: ancestors go.
@@ -40,7 +40,7 @@ class Reference(InMemorySaver):
     def list(
         self, config: Any, *, filter: Any = None, before: Any = None, limit: int | None = None
     ) -> Iterator[CheckpointTuple]:
-        """Newest id first over all namespaces and threads, as SqliteSaver lists; InMemorySaver goes thread by thread."""
+        """Newest id first over all namespaces and threads, as SqliteSaver; InMemorySaver goes thread by thread."""
         found = sorted(
             super().list(config, filter=filter, before=before),
             key=lambda item: item.config["configurable"]["checkpoint_id"],

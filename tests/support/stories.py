@@ -40,18 +40,15 @@ class Teller:
         self.graph = build(saver)
         self.told: list[Any] = []
         self.brief = False
-        """Tell only where a run ends: for stories in which LangGraph itself leaves it to chance what is stored between."""
+        """Tell only where a run ends, for stories in which LangGraph leaves it to chance what is stored between."""
         self._names: dict[str, str] = {}
 
     def run(self, input: Any, config: Any = None, **options: Any) -> Any:
         """Invoke the graph, tell what it returned or raised, and what the thread looks like afterwards."""
         config = config or whole()
-        try:
-            answer = self._call("invoke", input, config, durability=self.durability, **options)
-            if isinstance(answer, dict) and "__interrupt__" in answer:  # parallel ones come as they come
-                answer = {**answer, "__interrupt__": sorted(answer["__interrupt__"], key=lambda item: str(item.value))}
-        except Exception as error:
-            answer = (type(error).__name__, str(error))
+        answer = self._attempt("invoke", input, config, durability=self.durability, **options)
+        if isinstance(answer, dict) and "__interrupt__" in answer:  # parallel ones come as they come
+            answer = {**answer, "__interrupt__": sorted(answer["__interrupt__"], key=lambda item: str(item.value))}
         self._tell("run", answer)
         self.look(config["configurable"]["thread_id"])
         return answer
@@ -59,17 +56,14 @@ class Teller:
     def update(self, values: Any, config: Any = None, **options: Any) -> Any:
         """Call `update_state`, tell what the thread looks like afterwards, return the new config."""
         config = config or whole()
-        try:
-            answer = self._call("update_state", config, values, **options)
-        except Exception as error:
-            answer = (type(error).__name__, str(error))
+        answer = self._attempt("update_state", config, values, **options)
         self._tell("update", answer if isinstance(answer, tuple) else "done")
         self.look(config["configurable"]["thread_id"])
         return answer
 
     def state(self, config: Any = None, **options: Any) -> StateSnapshot:
         """The thread's state; told as well."""
-        found: StateSnapshot = self._call("get_state", config or whole(), **options)
+        found: StateSnapshot = self.call("get_state", config or whole(), **options)
         told = self._snapshot(found)
         self._tell("state", {key: told[key] for key in ("values", "next")} if self.brief else told)
         return found
@@ -79,7 +73,9 @@ class Teller:
         if self.form == "sync":
             found = list(self.graph.get_state_history(config or whole(), **options))
         else:
-            found = self.loop.run_until_complete(self._collect(self.graph.aget_state_history(config or whole(), **options)))
+            found = self.loop.run_until_complete(
+                self._collect(self.graph.aget_state_history(config or whole(), **options))
+            )
         self._tell("history", [self._snapshot(item) for item in found])
         return found
 
@@ -95,10 +91,18 @@ class Teller:
             where = {"configurable": {"thread_id": thread, "checkpoint_ns": ns}}
             self._tell(f"stored in {name}", [self._stored(item) for item in self.saver.list(where)])
 
-    def _call(self, method: str, *args: Any, **options: Any) -> Any:
+    def call(self, method: str, *args: Any, **options: Any) -> Any:
+        """Call `method` of the graph (sync) or `a<method>` (async), and tell nothing."""
         if self.form == "sync":
             return getattr(self.graph, method)(*args, **options)
         return self.loop.run_until_complete(getattr(self.graph, f"a{method}")(*args, **options))
+
+    def _attempt(self, method: str, *args: Any, **options: Any) -> Any:
+        """As `call`; an error is the answer, as its name and text."""
+        try:
+            return self.call(method, *args, **options)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must be the same over both savers
+            return type(error).__name__, str(error)
 
     async def _collect(self, items: Any) -> list[Any]:
         return [item async for item in items]

@@ -13,9 +13,10 @@ ON CONFLICT DO NOTHING;
 
 -- name: writes_insert
 INSERT INTO checkpoint_log (
-    kind, thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, stored_us, head, data
+    kind, thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, answers, partial, stored_us, head, data
 ) VALUES (
-    'writes', :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :task_path, :stored_us, :head, :data
+    'writes', :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :task_path, :answers, :partial, :stored_us, :head,
+    :data
 );
 
 -- name: put_places
@@ -41,10 +42,22 @@ SELECT data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
 
 -- name: writes_of
-SELECT task_id, task_path, head, data FROM checkpoint_log
+SELECT seq, task_id, task_path, partial, head, data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
     AND task_id IS NOT NULL
 ORDER BY seq;
+
+-- name: answer_taken
+-- Whether a task has stored, after the answer at :seq, more answers than it had before it.
+SELECT later.seq FROM checkpoint_log AS later
+WHERE later.thread_id = :thread_id AND later.answers IS NOT NULL AND later.seq > :seq
+    AND later.answers > (
+        SELECT coalesce(max(earlier.answers), 0) FROM checkpoint_log AS earlier
+        WHERE earlier.thread_id = later.thread_id AND earlier.checkpoint_ns = later.checkpoint_ns
+            AND earlier.checkpoint_id = later.checkpoint_id AND earlier.task_id = later.task_id AND earlier.seq < :seq
+    )
+ORDER BY later.seq
+LIMIT 1;
 
 -- name: namespaces_of
 -- A loose scan: one index seek a namespace, however many checkpoints it holds.
@@ -135,9 +148,12 @@ LIMIT 1;
 -- name: thread_copy
 -- Positions inside a thread are relative to it (values.py), so rows are copied as they are.
 INSERT INTO checkpoint_log (
-    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, stored_us, metadata, places, head, data
+    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, stored_us, metadata, places, head,
+    data
 )
-SELECT kind, :target, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, :stored_us, metadata, places, head, data
+SELECT
+    kind, :target, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, :stored_us, metadata, places,
+    head, data
 FROM checkpoint_log
 WHERE seq IN (
     SELECT seq FROM checkpoint_log WHERE thread_id = :source AND task_id IS NULL

@@ -11,6 +11,8 @@
 --             ancestor     a put that prune removed from sight but a DeltaChannel below it still needs
 --             writes       a put_writes call: head lists its writes in order, data holds their values
 -- task_id     null exactly in rows of puts; each of the two kinds has an index of its own
+-- answers     how many answers (LangGraph's __resume__ list) a task says it was given; null in calls without such a list
+-- partial     1 in a call of a failing task whose other writes are stored and not shown (saver/writes.py)
 -- run_id      metadata's run_id of a put that belongs to a run (a copied thread's rows belong to none)
 -- places      of a put: where each channel's value lies (saver/values.py)
 -- head        of a put: the checkpoint's own fields (saver/heads.py); of a call: its writes in order (saver/writes.py)
@@ -25,6 +27,8 @@ CREATE TABLE checkpoint_log (
     parent_id     TEXT,
     task_id       TEXT,
     task_path     TEXT,
+    answers       INTEGER,
+    partial       INTEGER,
     run_id        TEXT,
     stored_us     INTEGER NOT NULL,
     metadata      BLOB,
@@ -39,6 +43,9 @@ CREATE UNIQUE INDEX checkpoint_log_put ON checkpoint_log (thread_id, checkpoint_
 
 CREATE INDEX checkpoint_log_call ON checkpoint_log (thread_id, checkpoint_ns, checkpoint_id, seq)
     WHERE task_id IS NOT NULL;
+
+CREATE INDEX checkpoint_log_answers ON checkpoint_log (thread_id, seq)
+    WHERE answers IS NOT NULL;
 
 CREATE INDEX checkpoint_log_run ON checkpoint_log (run_id)
     WHERE run_id IS NOT NULL;

@@ -1,0 +1,97 @@
+"""Entries: `put_writes` calls that have begun and are not yet in the queue (rule S11).
+
+LangGraph starts a task's `put_writes` and the next checkpoint's `put` at nearly the same time, in two threads. A `put`
+waits for the calls of its thread that were entered before it, until they are queued, and queues behind them: a
+checkpoint never overtakes the writes that led to it. A call leaves the register when it is queued, or when it failed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+
+__all__ = ["Entries", "Entry"]
+
+
+class Entry:
+    """One call on its way to the queue."""
+
+    __slots__ = ("left", "waiters")
+
+    def __init__(self) -> None:
+        self.left = False
+        self.waiters: list[Callable[[], object]] = []
+
+
+class Entries:
+    """The register, by thread id. Safe to use from any thread and any event loop."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._entered: dict[str, set[Entry]] = {}
+
+    @contextmanager
+    def entering(self, thread_id: str) -> Iterator[Callable[[], None]]:
+        """Register a call. The function it gives is to be called when the call is queued; the block's end does it too."""
+        entry = Entry()
+        with self._mutex:
+            self._entered.setdefault(thread_id, set()).add(entry)
+        try:
+            yield lambda: self._leave(thread_id, entry)
+        finally:
+            self._leave(thread_id, entry)
+
+    def ahead(self, thread_id: str) -> Collection[Entry]:
+        """The calls of a thread that have entered and not left."""
+        if thread_id not in self._entered:
+            return ()
+        with self._mutex:
+            return tuple(self._entered.get(thread_id, ()))
+
+    def wait(self, entries: Collection[Entry]) -> None:
+        """Hold this thread until all of them have left. They are encoding in threads of their own: it is short."""
+        for entry in entries:
+            turn = threading.Lock()
+            turn.acquire()
+            if self._ask(entry, turn.release):
+                turn.acquire()
+
+    async def await_(self, entries: Collection[Entry]) -> None:
+        """As `wait`, for a coroutine."""
+        loop = asyncio.get_running_loop()
+        for entry in entries:
+            turn = loop.create_future()
+            if self._ask(entry, lambda turn=turn: _tell(loop, turn)):  # type: ignore[misc]
+                await turn
+
+    def _ask(self, entry: Entry, waiter: Callable[[], object]) -> bool:
+        """Whether `waiter` will be called; False when the entry has left already."""
+        with self._mutex:
+            if entry.left:
+                return False
+            entry.waiters.append(waiter)
+            return True
+
+    def _leave(self, thread_id: str, entry: Entry) -> None:
+        with self._mutex:
+            if entry.left:
+                return
+            entry.left = True
+            entered = self._entered[thread_id]
+            entered.discard(entry)
+            if not entered:
+                del self._entered[thread_id]
+        for waiter in entry.waiters:
+            waiter()
+
+
+def _tell(loop: asyncio.AbstractEventLoop, turn: asyncio.Future[None]) -> None:
+    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        loop.call_soon_threadsafe(_finish, turn)
+
+
+def _finish(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_result(None)
