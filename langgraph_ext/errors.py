@@ -1,8 +1,8 @@
 """The error family: one root, one subclass for each kind a caller would catch apart, stable codes.
 
 Every error carries `code` (stable text, for programs), `retryable` (whether the same call may succeed later without
-anything else changing), `details` (plain values, for logs) and a message that says what is wrong, where, and what to do.
-Messages and details never hold payloads or passwords.
+anything else changing), `details` (plain values, for logs) and a message that says what is wrong, where, and what to
+do. Messages and details never hold payloads or passwords.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class StoreError(LangGraphExtError):
     """The database could not do what was asked; what the call wanted to write was not written.
 
     Codes: `store_busy` (another process held the write lock too long; retryable), `store_full` (no space left),
-    `store_corrupt` (not a sound database), `store_foreign` (a sound database that is not ours), `store_newer` (written by
-    a newer version that older code must not touch), `store_unwritable` (missing folder, no permission), `store_io` (the
-    operating system reported an I/O error), `closed` (the object was closed), `forked` (opened in a parent process).
+    `store_corrupt` (not a sound database), `store_foreign` (a sound database that is not ours), `store_newer` (written
+    by a newer version that older code must not touch), `store_unwritable` (missing folder, no permission), `store_io`
+    (the system reported an I/O error), `closed` (the object was closed), `forked` (opened in a parent process).
     """
 
     code = "store_error"

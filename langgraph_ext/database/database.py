@@ -203,7 +203,7 @@ class ReaderThread:
         while (job := self._jobs.get()) is not None:
             try:
                 answer = partial(_resolve, job.future, self._readers.read(job.fn), None)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - given to the coroutine
                 answer = partial(_resolve, job.future, None, error)
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 job.loop.call_soon_threadsafe(answer)
@@ -242,7 +242,7 @@ def _close(database: Database, loop: asyncio.AbstractEventLoop, done: asyncio.Fu
     try:
         database.close()
         answer = partial(_resolve, done, None, None)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - given to the coroutine
         answer = partial(_resolve, done, None, error)
     with suppress(RuntimeError):  # the loop is closed: nobody waits any more
         loop.call_soon_threadsafe(answer)

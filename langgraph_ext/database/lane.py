@@ -4,10 +4,10 @@
     sync caller ──┼──▶ FIFO ──▶ group ──▶┤
     async caller ─┘                      └── or the one writer thread leads
 
-Whoever finds nobody leading leads: a sync caller in its own thread (no hop), an async caller by waking the writer thread.
-A leader commits a bounded snapshot of the queue as one group, wakes its members (one wake-up a loop and group), and hands
-the lead to a waiting caller, so no caller serves others for ever. A caller that says it may linger waits a little for
-company before it leads. A caller is answered when its group is committed and synced, never before.
+Whoever finds nobody leading leads: a sync caller in its own thread (no hop), an async caller by waking the writer
+thread. A leader commits a bounded snapshot of the queue as one group, wakes its members (one wake-up a loop and group),
+and hands the lead to a waiting caller, so no caller serves others for ever. A caller that says it may linger waits a
+little for company before it leads. A caller is answered when its group is committed and synced, never before.
 
 Sync callers are bounded by their threads, async callers by `_OUTSTANDING` a loop.
 """
@@ -51,7 +51,7 @@ class Company:
     """Whether lingering is worth it: after each wait in vain, twice as many chances are passed over.
 
     Some graphs never bring company in time: LangGraph holds the next put back until the writes are stored when a
-    DeltaChannel or an error handler is involved, and parallel nodes end one by one. Races on these counters are harmless.
+    DeltaChannel or an error handler is involved, and parallel nodes end one by one. Races on the counters are harmless.
     """
 
     def __init__(self) -> None:

@@ -168,7 +168,8 @@ def _pending(connection: Writer, path: str, known: tuple[Migration, ...]) -> lis
     oldest = max((row["oldest_reader"] for row in applied.values()), default=0)
     if oldest > version:
         raise StoreError(
-            f"database {path!r} needs code of schema version {oldest} or newer, this is {version}; upgrade langgraph-ext",
+            f"database {path!r} needs code of schema version {oldest} or newer, this is {version}; "
+            "upgrade langgraph-ext",
             code="store_newer",
             details={"path": path, "oldest_reader": oldest, "version": version},
         )

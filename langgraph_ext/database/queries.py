@@ -1,8 +1,8 @@
 """Named queries: SQL lives in `.sql` files, one statement a block, found by name.
 
-A block begins with `-- name: checkpoint_get` and ends where the next begins. SQL is written in the subset that SQLite and
+A block begins with `-- name: put_get` and ends where the next begins. SQL is written in the subset that SQLite and
 PostgreSQL share, with `:name` parameters; a block that one backend must write differently is repeated with the backend
-behind its name: `-- name: checkpoint_get (postgres)`.
+behind its name: `-- name: put_get (postgres)`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """SQLite: one write connection that commits groups, and reader connections that cannot write.
 
-WAL, `synchronous=FULL` (or `NORMAL`, a stated choice), `BEGIN IMMEDIATE`, up to five seconds' wait for another process's
-write lock, rollback on any error. Closing is safe because a connection is only ever closed by whoever holds it alone
-(closing one that another thread uses crashes Python 3.11).
+WAL, `synchronous=FULL` (or `NORMAL`, a stated choice), `BEGIN IMMEDIATE`, up to five seconds' wait for another
+process's write lock, rollback on any error. Closing is safe because a connection is only ever closed by whoever holds
+it alone (closing one that another thread uses crashes Python 3.11).
 """
 
 from __future__ import annotations
@@ -150,13 +150,13 @@ class SqliteEngine:
     def commit(self, group: list[Call]) -> None:
         """Run a group as one transaction and settle every call of it.
 
-        A call that fails before it wrote anything fails alone. If one fails half-way, the whole group is rolled back and
-        its calls are run again, each in a transaction of its own.
+        A call that fails before it wrote anything fails alone. If one fails half-way, the whole group is rolled back
+        and its calls are run again, each in a transaction of its own.
         """
         try:
             connection = self._open()
             connection.begin()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - given to the callers
             _settle_all(group, error, self.path)
             return
         try:
@@ -172,7 +172,7 @@ class SqliteEngine:
             before = connection.changes
             try:
                 outcomes.append((call.fn(tx), None))
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - given to the caller
                 if connection.changes == before and connection.in_transaction:
                     outcomes.append((None, error))
                     continue
@@ -185,7 +185,7 @@ class SqliteEngine:
                 return
         try:
             connection.commit()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - given to the callers
             connection.rollback()
             _settle_all(group, error, self.path)
             return

@@ -93,8 +93,8 @@ def _is_credential(key: str) -> bool:
 def needle_of(filter: Mapping[str, Any]) -> bytes:
     """Bytes that stand in the metadata of every match: they let the database pass over most other rows.
 
-    Metadata is JSON without spaces, so `"key":"text"` or `"key":7` can be looked for as they are. `1` and `true`, `7` and
-    `7.0` are equal in Python and not in JSON, so for those only the key, or the beginning of the number, is looked for.
+    Metadata is JSON without spaces, so `"key":"text"` or `"key":7` can be looked for as they are. `1` and `true`, `7`
+    and `7.0` are equal in Python and not in JSON: for those, only the key or the beginning of the number is looked for.
     """
     needles = [_needle(key, value) for key, value in filter.items()]
     return max(needles, key=len, default=b"")

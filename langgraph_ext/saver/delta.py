@@ -1,8 +1,8 @@
 """DeltaChannel history: what one channel's ancestors wrote, back to the nearest stored value.
 
-A DeltaChannel stores a value only now and then; LangGraph rebuilds it from the writes of the checkpoints in between. The
-walk follows parents (not ids, so forks contribute only what is on their path), passes through ancestors that prune hid,
-and reads each ancestor once for all channels.
+A DeltaChannel stores a value only now and then; LangGraph rebuilds it from the writes of the checkpoints in between.
+The walk follows parents (not ids, so forks contribute only what is on their path), passes through ancestors that prune
+hid, and reads each ancestor once for all channels.
 """
 
 from __future__ import annotations

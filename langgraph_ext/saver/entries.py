@@ -9,20 +9,27 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection
+from contextlib import suppress
 
 __all__ = ["Entries", "Entry"]
 
 
 class Entry:
-    """One call on its way to the queue."""
+    """One call on its way to the queue. `leave` is to be called when it is queued, and again when it has failed."""
 
-    __slots__ = ("left", "waiters")
+    __slots__ = ("_entries", "_thread_id", "left", "waiters")
 
-    def __init__(self) -> None:
+    def __init__(self, entries: Entries, thread_id: str) -> None:
+        self._entries = entries
+        self._thread_id = thread_id
         self.left = False
         self.waiters: list[Callable[[], object]] = []
+
+    def leave(self) -> None:
+        """Leave the register; may be called twice."""
+        if not self.left:
+            self._entries.remove(self._thread_id, self)
 
 
 class Entries:
@@ -32,16 +39,12 @@ class Entries:
         self._mutex = threading.Lock()
         self._entered: dict[str, set[Entry]] = {}
 
-    @contextmanager
-    def entering(self, thread_id: str) -> Iterator[Callable[[], None]]:
-        """Register a call. The function it gives is to be called when the call is queued; the block's end does it too."""
-        entry = Entry()
+    def enter(self, thread_id: str) -> Entry:
+        """Register a call, before it encodes."""
+        entry = Entry(self, thread_id)
         with self._mutex:
             self._entered.setdefault(thread_id, set()).add(entry)
-        try:
-            yield lambda: self._leave(thread_id, entry)
-        finally:
-            self._leave(thread_id, entry)
+        return entry
 
     def ahead(self, thread_id: str) -> Collection[Entry]:
         """The calls of a thread that have entered and not left."""
@@ -74,7 +77,8 @@ class Entries:
             entry.waiters.append(waiter)
             return True
 
-    def _leave(self, thread_id: str, entry: Entry) -> None:
+    def remove(self, thread_id: str, entry: Entry) -> None:
+        """Take a call out of the register and wake those who wait for it."""
         with self._mutex:
             if entry.left:
                 return

@@ -2,9 +2,9 @@
 
     head = {"v", "ts", "channel_versions", "versions_seen", "updated_channels"}
 
-A field that was not there when the checkpoint was put is not there when it is read. A version's leading zeros, 24 of them
-in most versions, are written as one byte that JSON text never holds. Keys of a checkpoint that this file does not know are
-laid out like a channel's value, under a name that no channel has, encoded by the serde.
+A field that was not there when the checkpoint was put is not there when it is read. A version's leading zeros, 24 of
+them in most versions, are written as one byte that JSON text never holds. Keys of a checkpoint that this file does not
+know are laid out like a channel's value, under a name that no channel has, encoded by the serde.
 """
 
 from __future__ import annotations

@@ -85,7 +85,8 @@ def rehome(tx: Tx, place: Address, doomed: Collection[str]) -> None:
 
 
 def _take_away(tx: Tx, place: Address, rows: Sequence[Row], *, doomed: set[str]) -> None:
-    """Delete the puts of `doomed` with their writes; hide those that a survivor's DeltaChannels need."""
+    """Delete the puts of `doomed`, and ancestors hidden before, with their writes; hide what survivors still need."""
+    doomed = doomed | {row["checkpoint_id"] for row in rows if row["kind"] == "ancestor"}
     where = {"thread_id": place.thread_id, "checkpoint_ns": place.checkpoint_ns}
     needed = _needed_by(tx, place, [row for row in rows if row["checkpoint_id"] not in doomed])
     gone = doomed - needed

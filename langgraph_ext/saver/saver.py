@@ -162,9 +162,13 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             task_path: Its path, by which LangGraph orders the writes of a step.
         """
         address = address_of(config, method="put_writes")
-        with self.entries.entering(address.thread_id) as queued:
+        entry = self.entries.enter(address.thread_id)
+        try:
             call = self._prepare_call(address, config, writes, task_id, task_path)
-            self.database.submit(partial(calls.store, call=call), in_company=calls.may_linger(call), queued=queued)
+            store = partial(calls.store, call=call)
+            self.database.submit(store, in_company=calls.may_linger(call), queued=entry.leave)
+        finally:
+            entry.leave()
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -172,9 +176,12 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         """As `put_writes`."""
         address = address_of(config, method="put_writes")
         async with self.database.room():
-            with self.entries.entering(address.thread_id):
+            entry = self.entries.enter(address.thread_id)
+            try:
                 call = self._prepare_call(address, config, writes, task_id, task_path)
                 answer = self.database.queue(partial(calls.store, call=call))
+            finally:
+                entry.leave()
             await answer
 
     # -- reading

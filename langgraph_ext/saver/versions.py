@@ -1,7 +1,7 @@
 """Channel versions: they grow, and two forks of one checkpoint do not share them.
 
-A version is text, 32 digits of a counter and some that are random, `00000000000000000000000000000007.9c0ffe11`: LangGraph
-compares versions of one thread with each other, and its server and its own savers write text that begins this way, so
+A version is text, 32 digits of a counter and some random ones (`00000000000000000000000000000007.9c0ffe11`): LangGraph
+compares the versions of a thread with each other, and its server and its own savers write text that begins this way, so
 a thread may go on under any of them. A thread that began with integers or floats keeps its kind.
 """
 

@@ -7,17 +7,22 @@ import dis
 import gc
 import os
 import random
+import select
 import signal
+import sqlite3
 import sys
 import threading
+import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from langgraph_ext.database import Database
+from langgraph_ext.database.migrations import Migration, migrate
 from langgraph_ext.errors import StoreError
-from tests.database.notes import add, add_in_company, notes, open_notes
-from tests.support.faults import Line
+from tests.database.notes import add, add_in_company, notes, open_notes, until
+from tests.support.faults import Line, Points, faulty, kill_myself
 
 
 def commit_under_fire(path: str, form: str, count: int) -> dict[str, Any]:
@@ -152,3 +157,193 @@ def _another_thread_commits(database: Database, name: str) -> bool:
     thread.start()
     thread.join(2.0)
     return bool(done)
+
+
+def close_under_load(path: str, round: int) -> dict[str, Any]:
+    """Eight writing threads, two reading ones and two loops meet a `close`; how each ended, and what is missing."""
+    database = open_notes(path)
+    acknowledged: list[list[str]] = [[] for _ in range(12)]
+    ends: list[str] = ["still running"] * 12
+
+    def work(number: int) -> None:
+        try:
+            for n in range(1_000_000):
+                if number < 8:
+                    acknowledged[number] += database.transact(add, f"{number} {n}")
+                elif number < 10:
+                    database.read(notes)
+                else:
+                    asyncio.run(write_and_read(number, n))
+        except StoreError as error:
+            ends[number] = error.code
+
+    async def write_and_read(number: int, n: int) -> None:
+        answers = [database.atransact(add, f"{number} {n} {each}") for each in range(5)]
+        for answer in await asyncio.gather(*answers, database.aread(notes), return_exceptions=True):
+            if isinstance(answer, Exception):
+                raise answer
+            acknowledged[number] += answer if isinstance(answer, tuple) else []
+
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(12)]
+    for thread in threads:
+        thread.start()
+    until(lambda: all(acknowledged[at] for at in (*range(8), 10, 11)), "everybody works")
+    time.sleep(random.Random(round).uniform(0, 0.02))  # no two rounds close at the same place
+    database.close()
+    for thread in threads:
+        thread.join(20)
+    again = open_notes(path)
+    stored = set(again.read(notes))
+    again.close()
+    lost = [text for texts in acknowledged for text in texts if text not in stored]
+    return {"ends": ends, "lost": lost, "sound": is_sound(path)}
+
+
+def is_sound(path: str) -> bool:
+    """Whether SQLite finds no fault in the file."""
+    connection = sqlite3.connect(path)
+    try:
+        return [("ok",)] == connection.execute("PRAGMA integrity_check").fetchall()
+    finally:
+        connection.close()
+
+
+def leave_without_closing(path: str) -> None:
+    """Use both doors and go."""
+    database = open_notes(path)
+    database.transact(add, "sync")
+    asyncio.run(database.atransact(add, "async"))
+    asyncio.run(database.aread(notes))
+    global _kept  # noqa: PLW0603
+    _kept = database
+
+
+_kept: Any = None
+
+
+def use_after_fork(path: str, call: str) -> dict[str, Any]:
+    """Open, fork, and let the child call; what the child was told, and what the parent then stores."""
+    database = open_notes(path)
+    database.transact(add, "before")
+    asyncio.run(database.aread(notes))
+    calls = {
+        "transact": lambda: database.transact(add, "child"),
+        "read": lambda: database.read(notes),
+        "atransact": lambda: asyncio.run(database.atransact(add, "child")),
+        "aread": lambda: asyncio.run(database.aread(notes)),
+    }
+    code, _, message = _in_fork(lambda: _refusal(calls[call])).partition(" ")
+    database.transact(add, "after")
+    stored = database.read(notes)
+    database.close()
+    return {"code": code, "message": message, "parent": stored}
+
+
+def open_after_fork(path: str) -> list[str]:
+    """Open, fork, and let the child open its own."""
+    database = open_notes(path)
+    database.transact(add, "before")
+    assert "done" == _in_fork(lambda: _write_one(path, "child"))
+    database.transact(add, "after")
+    return database.read(notes)
+
+
+def end_after_fork(path: str) -> dict[str, Any]:
+    """Fork a child that closes what it inherited, collects it and ends, while the parent commits."""
+    database = open_notes(path)
+    database.read(notes)
+    child = os.fork()
+    if child == 0:
+        database.close()
+        del database
+        gc.collect()
+        os._exit(0)
+    for n in range(200):
+        database.transact(add, str(n))
+    _, status = os.waitpid(child, 0)
+    stored = len(database.read(notes))
+    database.close()
+    return {"child": status, "stored": stored, "integrity": "ok" if is_sound(path) else "not sound"}
+
+
+def fork_under_load(path: str) -> list[str]:
+    """Fork twenty times while four threads commit; the code each child gets for a call of its own."""
+    database, over = open_notes(path), threading.Event()
+
+    def work(name: str) -> None:
+        while not over.is_set():
+            database.transact(add, name)
+
+    threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    answers = [_in_fork(lambda: _refusal(lambda: database.transact(add, "child"))) for _ in range(20)]
+    over.set()
+    for thread in threads:
+        thread.join()
+    database.close()
+    return [answer.partition(" ")[0] for answer in answers]
+
+
+def _refusal(call: Callable[[], Any]) -> str:
+    try:
+        call()
+    except StoreError as error:
+        return f"{error.code} {error}"
+    return "accepted"
+
+
+def _write_one(path: str, text: str) -> str:
+    database = open_notes(path)
+    database.transact(add, text)
+    database.close()
+    return "done"
+
+
+def _in_fork(job: Callable[[], str]) -> str:
+    """Run `job` in a forked child; what it returns, or "hangs" after a few seconds."""
+    receiving, sending = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(sending, job().encode())
+        finally:
+            os._exit(0)
+    os.close(sending)
+    answered, _, _ = select.select([receiving], [], [], 5)
+    if not answered:
+        os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    answer = os.read(receiving, 65536).decode() if answered else "hangs"
+    os.close(receiving)
+    return answer
+
+
+def made(number: int, sql: str, *, oldest_reader: int = 0) -> Migration:
+    """A migration that no room owns."""
+    return Migration(number=number, name=f"{number:04}_step.sql", sql=sql, oldest_reader=oldest_reader)
+
+
+STEPS = (
+    made(1, "CREATE TABLE one (a INTEGER) STRICT;\nINSERT INTO one VALUES (1);\n"),
+    made(2, "CREATE TABLE two (a INTEGER) STRICT;\nUPDATE one SET a = a + 1;\n", oldest_reader=1),
+    made(3, "CREATE TABLE three (a INTEGER) STRICT;\nINSERT INTO three SELECT a FROM one;\n", oldest_reader=1),
+)
+"""Three migrations, each of which would do harm if it were applied twice or by halves."""
+
+
+def migrate_and_die(path: str, kind: str, at: int) -> list[str]:
+    """Apply STEPS to a file, and be killed at the given point; the points passed if there was none."""
+    points = Points(kill_myself, kind=kind, at=at)
+    connection = faulty(points)(path, "full")
+    connection.prepare()
+    migrate(connection, path, clock_us=lambda: 1, migrations=STEPS)
+    connection.close()
+    return points.passed
+
+
+def migrate_when_told(path: str, line: Line) -> None:
+    """Apply STEPS to a file, at the moment the parent says."""
+    line.tell("ready")
+    line.hear()
+    migrate_and_die(path, "", 0)

@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 
 from langgraph_ext.database import Database, lane
-from tests.database.notes import Counting, add, add_in_company, fail, nobody_waits_long, notes, until_begun, until_waiting, waiting
+from tests.database.notes import (
+    Counting,
+    add,
+    add_in_company,
+    fail,
+    nobody_waits_long,
+    notes,
+    until_begun,
+    until_waiting,
+    waiting,
+)
 from tests.support.crowd import together
 
 NAMES = [f"n{number}" for number in range(40)]
@@ -70,7 +80,11 @@ def test_s7_a_call_that_fails_in_a_group_fails_alone(
     """Its own error reaches its own caller, nothing of it is stored, and the others are committed exactly once."""
     with gated():
         futures = submit(
-            (add, "a"), (fail, KeyError("mine"), *written), (add, "b"), (fail, OSError("mine too"), *written), (add, "c")
+            (add, "a"),
+            (fail, KeyError("mine"), *written),
+            (add, "b"),
+            (fail, OSError("mine too"), *written),
+            (add, "c"),
         )
     with pytest.raises(KeyError, match="mine"):
         futures[1].result(20)
@@ -95,7 +109,11 @@ def test_s7_a_failure_before_writing_costs_the_others_no_commit(
 
 async def test_s7_a_coroutine_that_fails_in_a_group_fails_alone(database: Database) -> None:
     """As in the sync form."""
-    calls = [database.atransact(add, "a"), database.atransact(fail, KeyError("mine"), "half"), database.atransact(add, "b")]
+    calls = [
+        database.atransact(add, "a"),
+        database.atransact(fail, KeyError("mine"), "half"),
+        database.atransact(add, "b"),
+    ]
     first, second, third = await asyncio.gather(*calls, return_exceptions=True)
 
     assert (("a",), ("b",)) == (first, third)

@@ -47,7 +47,9 @@ async def test_s7_cancelling_awaits_in_the_queue_holds_nobody_up(database: Datab
 
     assert [(str(n),) for n in range(0, 20, 2)] == answers[::2]
     assert all(isinstance(answer, asyncio.CancelledError) for answer in answers[1::2])
-    assert ["gate", *(str(n) for n in range(0, 20, 2))] == [text for text in stored if text not in map(str, range(1, 20, 2))]
+    assert ["gate", *(str(n) for n in range(0, 20, 2))] == [
+        text for text in stored if text not in map(str, range(1, 20, 2))
+    ]
     assert len(set(stored)) == len(stored)
 
 

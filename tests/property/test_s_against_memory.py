@@ -5,6 +5,7 @@ Where the two differ on purpose, InMemorySaver is corrected by `tests.support.re
 - What you put is what you get: values are a checkpoint's own, whatever `new_versions` says and whatever other
   checkpoints use the same versions (InMemorySaver looks values up by version).
 - `list` goes by checkpoint id over all namespaces and threads (InMemorySaver goes namespace by namespace).
+- Reads hide an answer that was taken, and what a graph's task wrote beside an error that nobody handles (S12).
 - InMemorySaver lacks `delete_for_runs`, `copy_thread` and `prune`.
 
 Not among the operations, as LangGraph never does it: a value that changes while its version stays the same and is not
@@ -52,7 +53,9 @@ values = st.recursive(
 changes = st.fixed_dictionaries({channel: st.just(KEEP) | st.just(DROP) | values for channel in CHANNELS})
 run_ids = st.sampled_from([None, "r1", "r2", "r'3"])
 tags = st.sampled_from([None, True, 1, 1.0, "1", "", "x'y", [1], {"x": 1}])
-batches = st.lists(st.tuples(st.sampled_from([*CHANNELS, *SPECIAL]), values), min_size=1, max_size=4)
+answers = st.lists(st.integers(0, 9), max_size=3) | st.integers(0, 9)
+writes = st.tuples(st.sampled_from([*CHANNELS, *SPECIAL]), values) | st.tuples(st.just("__resume__"), answers)
+batches = st.lists(writes, max_size=4)
 
 
 class AgainstMemory(RuleBasedStateMachine):
@@ -136,11 +139,17 @@ class AgainstMemory(RuleBasedStateMachine):
         batch=batches,
         task=st.sampled_from(["t1", "t2", NULL_TASK]),
         path=st.sampled_from(["", "~a", "~b", "~é"]),
+        in_graph=st.booleans(),
     )
-    def put_writes(self, form: Any, which: int, place: Any, n: int, batch: Any, task: str, path: str) -> None:
+    def put_writes(
+        self, form: Any, which: int, place: Any, n: int, batch: Any, task: str, path: str, in_graph: bool
+    ) -> None:
         """Regular and special writes, mixed and repeated, to checkpoints that are there, will be, or never come."""
+        where = config(*place, self.id_at(place, n), **({"__pregel_runtime": object()} if in_graph else {}))
+        if task == NULL_TASK:  # it is given answers and updates; it never fails
+            batch = [write for write in batch if write[0] != "__error__"]
         for each in (self.reference, self.driver(form, which)):
-            each.put_writes(config(*place, self.id_at(place, n)), batch, task, path)
+            each.put_writes(where, batch, task, path)
 
     @rule(form=forms, which=st.integers(0, 1), thread=threads)
     def delete_thread(self, form: Any, which: int, thread: str) -> None:
@@ -166,7 +175,7 @@ class AgainstMemory(RuleBasedStateMachine):
     def copy_thread(self, form: Any, which: int, source: str, copy: str) -> None:
         """Into an empty thread; into one that holds anything, writes included, it is refused."""
         memory: Any = self.reference.saver
-        if any(memory.storage[copy].values()) or any(key[0] == copy for key in memory.writes):
+        if any(memory.storage[copy].values()) or any(call.place[0] == copy for call in memory.calls):
             with pytest.raises(InvalidArgument):
                 self.driver(form, which).copy_thread(source, copy)
             return

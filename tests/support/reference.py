@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+from langgraph.checkpoint.base import WRITES_IDX_MAP, BaseCheckpointSaver, CheckpointTuple, writes_sort_key
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.types import ERROR, RESUME
+from langgraph.pregel._task_status import CONTROL_WRITES
+
+from tests.support.build import NULL_TASK
+
+
+class Call(NamedTuple):
+    """One call of `put_writes`."""
+
+    place: tuple[str, str, str]
+    task: str
+    path: str
+    writes: list[tuple[str, tuple[str, bytes]]]
+    answers: int
+    """How many answers the task says it was given."""
+    in_graph: bool
+    """Whether a running graph made the call, not a program that uses the saver directly."""
+
+    @property
+    def who(self) -> tuple[Any, ...]:
+        """The task, as one among all namespaces and checkpoints."""
+        return (*self.place, self.task)
 
 
 class Reference(InMemorySaver):
@@ -16,6 +38,8 @@ class Reference(InMemorySaver):
     up by version: it drops one whose version was not listed as new, finds one again that was left out, and lets a fork
     that reaches the same version overwrite another's. SqliteSaver and LedgerSaver do none of this.
 
+    Writes that LangGraph would take for an unasked answer or for success are hidden (S12); slots are InMemorySaver's.
+
     It has the three methods that InMemorySaver lacks (`delete_for_runs`, `copy_thread`, `prune`), so that a test can
     compare them as well. `prune` is that of threads without a DeltaChannel: ancestors go.
     """
@@ -23,6 +47,8 @@ class Reference(InMemorySaver):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.values: dict[tuple[str, str, str], tuple[str, bytes]] = {}
+        self.calls: list[Call] = []
+        """All calls of `put_writes`, in the order of their entry."""
         self.copied: set[tuple[str, str, str]] = set()
         """Checkpoints made by `copy_thread`: they belong to no run."""
 
@@ -32,6 +58,46 @@ class Reference(InMemorySaver):
         self.values[place] = self.serde.dumps_typed(checkpoint["channel_values"])
         self.copied.discard(place)
         return super().put(config, checkpoint, metadata, new_versions)
+
+    def put_writes(self, config: Any, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
+        where = config["configurable"]
+        lists = [value for channel, value in writes if channel == RESUME and isinstance(value, list)]
+        call = Call(
+            place=(where["thread_id"], where.get("checkpoint_ns", ""), where["checkpoint_id"]),
+            task=task_id,
+            path=task_path,
+            writes=[(channel, self.serde.dumps_typed(value)) for channel, value in writes],
+            answers=len(lists[-1]) if lists and task_id != NULL_TASK else 0,
+            in_graph="__pregel_runtime" in where,
+        )
+        self.calls += [call] if writes else []
+
+    def _ordered_writes(self, thread: str, ns: str, id: str) -> list[tuple[str, str, tuple[str, bytes], str]]:
+        """InMemorySaver's slots (S3), filled by what is not hidden (S12)."""
+        slots: dict[tuple[str, int], tuple[str, str, tuple[str, bytes], str]] = {}
+        for number, call in enumerate(self.calls):
+            for position, (channel, value) in enumerate(call.writes if call.place == (thread, ns, id) else []):
+                at = (call.task, WRITES_IDX_MAP.get(channel, position))
+                if not self._is_hidden(number, channel) and (at[1] < 0 or at not in slots):
+                    slots[at] = (call.task, channel, value, call.path)
+        return [slots[at] for at in sorted(slots, key=lambda at: writes_sort_key(slots[at][3], *at))]
+
+    def _is_hidden(self, number: int, channel: str) -> bool:
+        """S12: an answer of the null task that some task has taken since, and a graph's output beside an error."""
+        call = self.calls[number]
+        if call.task == NULL_TASK and channel == RESUME:
+            return any(
+                later.answers > max((e.answers for e in self.calls[:number] if e.who == later.who), default=0)
+                for later in self.calls[number + 1 :]
+                if later.place[0] == call.place[0]
+            )
+        channels = {channel for channel, _ in call.writes}
+        unhandled = ERROR in channels and "__error_source_node__" not in channels
+        return call.in_graph and unhandled and channel not in CONTROL_WRITES
+
+    def delete_thread(self, thread_id: str) -> None:
+        super().delete_thread(thread_id)
+        self.calls = [call for call in self.calls if call.place[0] != thread_id]
 
     def get_tuple(self, config: Any) -> CheckpointTuple | None:
         found = super().get_tuple(config)
@@ -71,9 +137,8 @@ class Reference(InMemorySaver):
     def copy_thread(self, source: str, target: str) -> None:
         for ns, saved in list(self.storage.get(source, {}).items()):
             self.storage[target][ns].update(saved)
-        for (thread, ns, id), slots in list(self.writes.items()):
-            if thread == source:
-                self.writes[(target, ns, id)] = dict(slots)
+        for call in [call for call in self.calls if call.place[0] == source]:
+            self.calls.append(call._replace(place=(target, *call.place[1:])))
         for (thread, ns, id), values in list(self.values.items()):
             if thread == source:
                 self.values[(target, ns, id)] = values
@@ -87,10 +152,11 @@ class Reference(InMemorySaver):
             for ns, saved in self.storage.get(thread, {}).items():
                 newest = max(saved, default="")
                 self._drop([(thread, ns, id) for id in saved if id != newest])
-                for where in [key for key in self.writes if key[:2] == (thread, ns) and key[2] < newest]:
-                    del self.writes[where]  # of checkpoints that never came
+                self.calls = [  # without those for older checkpoints that never came
+                    call for call in self.calls if call.place[:2] != (thread, ns) or call.place[2] >= newest
+                ]
 
-    def _drop(self, places: Iterable[tuple[str, str, str]]) -> None:
-        for thread, ns, id in list(places):
+    def _drop(self, places: Sequence[tuple[str, str, str]]) -> None:
+        for thread, ns, id in places:
             del self.storage[thread][ns][id]
-            self.writes.pop((thread, ns, id), None)
+        self.calls = [call for call in self.calls if call.place not in places]

@@ -1,0 +1,96 @@
+"""Queries are served by indexes, on an empty database and on a long, analysed one."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from langgraph_ext.database import open_database
+from langgraph_ext.database.migrations import all_migrations
+from langgraph_ext.database.queries import load_queries
+from tests.database.long_threads import lengthen
+
+QUERIES = load_queries("sqlite")
+
+MAY_SCAN = {"scan_all"}
+"""Rare listings that look at every row; whatever is not named here searches."""
+
+MAY_SORT = MAY_SCAN | {"scan_thread", "namespaces_of_run", "writes_orphans"}
+
+EXACT = {
+    "put_places": "checkpoint_log_put (thread_id=? AND checkpoint_ns=? AND checkpoint_id=?)",
+    "put_get": "checkpoint_log_put (thread_id=? AND checkpoint_ns=? AND checkpoint_id=?)",
+    "put_data": "checkpoint_log_put (thread_id=? AND checkpoint_ns=? AND checkpoint_id=?)",
+    "put_latest": "checkpoint_log_put (thread_id=? AND checkpoint_ns=?)",
+    "scan_namespace": "checkpoint_log_put (thread_id=? AND checkpoint_ns=? AND checkpoint_id<?)",
+    "writes_of": "checkpoint_log_call (thread_id=? AND checkpoint_ns=? AND checkpoint_id=?)",
+    "writes_delete": "checkpoint_log_call (thread_id=? AND checkpoint_ns=? AND checkpoint_id=?)",
+    "namespaces_of_run": "checkpoint_log_run (run_id=?)",
+    "thread_delete_puts": "checkpoint_log_put (thread_id=?)",
+    "thread_delete_writes": "checkpoint_log_call (thread_id=?)",
+}
+"""What hot queries search by."""
+
+
+STATES = ["empty", "long and analysed"]
+
+Plan = Callable[[str, str], list[str]]
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plan]:
+    """`plan(state, name)`: how SQLite runs a named query on a database in this state, line by line."""
+    connections = {}
+    for state in STATES:
+        path = tmp_path_factory.mktemp("plans") / "runs.db"
+        open_database(path).open()
+        if state != "empty":
+            lengthen(path, 5_000, namespaces=("", "sub"))
+        connections[state] = sqlite3.connect(path)
+        connections[state].execute("ANALYZE")
+
+    def explain(state: str, name: str) -> list[str]:
+        parameters = dict.fromkeys(re.findall(r"(?<![:\w]):(\w+)", QUERIES[name]), "x")
+        return [row[3] for row in connections[state].execute(f"EXPLAIN QUERY PLAN {QUERIES[name]}", parameters)]
+
+    yield explain
+    for connection in connections.values():
+        connection.close()
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("name", sorted(QUERIES.keys() - MAY_SCAN))
+def test_a_query_searches_and_never_scans(plan: Plan, name: str, state: str) -> None:
+    """It looks only at rows it may need. (A recursion reads its own rows: `SCAN found`.)"""
+    steps = [step for step in plan(state, name) if step != "SCAN found"]
+
+    assert [] == [step for step in steps if step.startswith("SCAN")]
+    assert not steps or any(step.startswith("SEARCH") for step in steps)
+
+
+@pytest.mark.parametrize("name", sorted(QUERIES.keys() - MAY_SORT))
+def test_a_query_finds_its_rows_in_order(plan: Plan, name: str) -> None:
+    """No sorting: the first row comes without reading the last."""
+    assert [] == [step for step in plan("empty", name) if "TEMP B-TREE" in step]
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("name", EXACT)
+def test_a_hot_query_uses_all_of_its_index(plan: Plan, name: str, state: str) -> None:
+    """Searching by the thread alone would also be a search, and read the whole thread."""
+    assert [f"SEARCH checkpoint_log USING INDEX {EXACT[name]}"] == [
+        step for step in plan(state, name) if "TEMP" not in step
+    ]
+
+
+def test_every_index_is_needed(plan: Plan) -> None:
+    """Each costs a write a row: one that no query uses is dropped."""
+    script = "\n".join(migration.sql for migration in all_migrations())
+    indexes = re.findall(r"^CREATE (?:UNIQUE )?INDEX (\w+)", script, re.MULTILINE)
+    steps = [step for name in QUERIES for step in plan("empty", name)]
+
+    assert indexes
+    assert [] == [index for index in indexes if not any(f"INDEX {index} " in step for step in steps)]
