@@ -52,6 +52,10 @@ class Points:
         """Count from now on."""
         self._armed = True
 
+    def strike_again(self, strike: Callable[[], None], *, at: int) -> None:
+        """Begin to count anew, for another strike."""
+        self.passed, self._strike, self._at = [], strike, at
+
     def reach(self, kind: str) -> None:
         """A connection has come to a point of this kind."""
         if not self._armed:

@@ -2,14 +2,17 @@
 -- `task_id IS NULL` / `IS NOT NULL` stands in every one of them: it names the partial index.
 
 -- name: put_insert
--- No row changes when the checkpoint id is already there.
+-- No row changes when the checkpoint id is already there (only one transaction writes at a time).
 INSERT INTO checkpoint_log (
     kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, stored_us, metadata, places, head, data
-) VALUES (
+) SELECT
     'checkpoint', :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :stored_us, :metadata, :places, :head,
     :data
-)
-ON CONFLICT DO NOTHING;
+WHERE NOT EXISTS (
+    SELECT 1 FROM checkpoint_log
+    WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
+        AND task_id IS NULL
+);
 
 -- name: writes_insert
 INSERT INTO checkpoint_log (

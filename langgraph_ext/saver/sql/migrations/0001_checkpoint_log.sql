@@ -38,7 +38,9 @@ CREATE TABLE checkpoint_log (
     CHECK ((task_id IS NULL) = (kind <> 'writes'))
 ) STRICT;
 
-CREATE UNIQUE INDEX checkpoint_log_put ON checkpoint_log (thread_id, checkpoint_ns, checkpoint_id)
+-- Holds what a filtered listing looks at, so that it passes over checkpoints without reading their rows. One put for each
+-- checkpoint id: see put_insert.
+CREATE INDEX checkpoint_log_put ON checkpoint_log (thread_id, checkpoint_ns, checkpoint_id, kind, metadata)
     WHERE task_id IS NULL;
 
 CREATE INDEX checkpoint_log_call ON checkpoint_log (thread_id, checkpoint_ns, checkpoint_id, seq)
