@@ -4,8 +4,8 @@
 transaction, `read` and `aread` run it on a connection that cannot write. Nothing outside this package imports a driver.
 """
 
+from langgraph_ext.database.connection import Fsync
 from langgraph_ext.database.database import Database, open_database
-from langgraph_ext.database.sqlite import Fsync
 from langgraph_ext.database.tx import Row, Tx
 
 __all__ = ["Database", "Fsync", "Row", "Tx", "open_database"]

@@ -9,21 +9,22 @@ Nothing here runs on asyncio's or LangGraph's default executor, whose threads wa
 from __future__ import annotations
 
 import asyncio
-import queue
 import threading
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from os import PathLike, fspath
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from langgraph_ext.database.connection import Fsync, WriteConnection
+from langgraph_ext.database.engine import SqliteEngine
 from langgraph_ext.database.lane import Lane
 from langgraph_ext.database.queries import load_queries
-from langgraph_ext.database.sqlite import Fsync, Readers, SqliteEngine, WriteConnection
+from langgraph_ext.database.readers import Readers, ReaderThread, answer
 from langgraph_ext.database.tx import Tx
-from langgraph_ext.errors import InvalidArgument, StoreError
+from langgraph_ext.errors import InvalidArgument
 
 __all__ = ["Database", "open_database"]
 
@@ -159,66 +160,8 @@ class Database:
         """As `close`, without holding the event loop."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
-        threading.Thread(target=_close, args=(self, loop, done), daemon=True).start()
+        threading.Thread(target=answer, args=(loop, done, self.close), daemon=True).start()
         await done
-
-
-class ReaderThread:
-    """One thread that reads for coroutines, started by the first of them."""
-
-    def __init__(self, readers: Readers) -> None:
-        self._readers = readers
-        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._mutex = threading.Lock()
-        self._closed = False
-
-    async def run(self, fn: Callable[[Tx], Any]) -> Any:
-        """Run `fn(tx)` there; the coroutine waits for its result."""
-        loop = asyncio.get_running_loop()
-        job = Job(fn, loop, loop.create_future())
-        with self._mutex:
-            if self._closed:
-                raise StoreError("the database is closed; open it again to use it", code="closed")
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="reader", daemon=True)
-                self._thread.start()
-            self._jobs.put(job)
-        return await job.future
-
-    def close(self) -> None:
-        """Finish what is queued, then end."""
-        with self._mutex:
-            self._closed = True
-            self._jobs.put(None)
-            thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.join()
-
-    def let_go(self) -> None:
-        """End without waiting."""
-        self._jobs.put(None)
-
-    def _serve(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            try:
-                answer = partial(_resolve, job.future, self._readers.read(job.fn), None)
-            except Exception as error:  # noqa: BLE001 - given to the coroutine
-                answer = partial(_resolve, job.future, None, error)
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                job.loop.call_soon_threadsafe(answer)
-            del job, answer  # an idle thread must not keep a forgotten database alive
-
-
-class Job:
-    """One read a coroutine waits for."""
-
-    __slots__ = ("fn", "future", "loop")
-
-    def __init__(self, fn: Callable[[Tx], Any], loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any]) -> None:
-        self.fn = fn
-        self.loop = loop
-        self.future = future
 
 
 def _call(fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], tx: Tx) -> T:
@@ -227,25 +170,6 @@ def _call(fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], t
 
 def _nothing(_tx: Tx) -> None:
     """A transaction that only needs the database to be open."""
-
-
-def _resolve(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
-    if future.done():
-        return
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(result)
-
-
-def _close(database: Database, loop: asyncio.AbstractEventLoop, done: asyncio.Future[None]) -> None:
-    try:
-        database.close()
-        answer = partial(_resolve, done, None, None)
-    except Exception as error:  # noqa: BLE001 - given to the coroutine
-        answer = partial(_resolve, done, None, error)
-    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-        loop.call_soon_threadsafe(answer)
 
 
 def _let_go(lane: Lane, reading: ReaderThread) -> None:

@@ -18,6 +18,7 @@ _RULES = (
     # Ids are compared by code point, whatever the database's collation says.
     (re.compile(r"\bTEXT\b"), 'TEXT COLLATE "C"'),
     (re.compile(r"\)\s*(?:STRICT|WITHOUT ROWID)(?:,\s*(?:STRICT|WITHOUT ROWID))?"), ")"),
+    (re.compile(r"\binstr\((\w+), (:\w+)\)"), r"position(\2 IN \1)"),
     (re.compile(r"(?<![:\w]):(\w+)"), r"%(\1)s"),
 )
 

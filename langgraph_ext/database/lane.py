@@ -105,14 +105,16 @@ class Lane:
     """One queue and its leaders. Safe to use from any thread and any event loop at once.
 
     `_lead` is held by whoever leads. A waiting caller that is woken looks again: it is answered, or it tries to lead.
-    It also looks again by itself now and then, so a lead lost to Ctrl-C at the worst moment costs a pause, not a hang.
+    It also looks again by itself now and then, so a wake-up lost to Ctrl-C at the worst moment costs a pause, no hang.
+    The lock is reentrant only because such a lock can tell whether its thread holds it, wherever Ctrl-C has struck.
     """
 
     def __init__(self, engine: Engine, *, name: str) -> None:
         self._engine = engine
         self._name = name
         self._mutex = threading.Lock()
-        self._lead = threading.Lock()
+        self._lead = threading.RLock()
+        self._committing: int | None = None
         self._calls: deque[Call] = deque()
         self._company = Company()
         self._closed = False
@@ -134,6 +136,7 @@ class Lane:
         call = Call(fn)
         call.turn = threading.Lock()
         call.turn.acquire()
+        self._refuse_nested()
         with self._mutex:
             self.check()
             call.lingers = in_company and not self._calls and self._company.expected()
@@ -181,14 +184,14 @@ class Lane:
             self.check()
             self._start_writer()
             self._calls.append(call)
-        if not self._lead.locked():
-            self._wake.put(True)
+        self._wake.put(True)
         return future
 
     def close(self) -> None:
         """Refuse further calls, let those already queued finish, then close the engine. May be called twice."""
         if self._pid != os.getpid():
             return
+        self._refuse_nested()
         with self._mutex:
             self._closed = True
             writer, self._writer = self._writer, None
@@ -224,10 +227,7 @@ class Lane:
             try:
                 self._put_back(group, own)
             finally:
-                try:
-                    self._lead.release()
-                finally:
-                    self._wake_heir()
+                self._let_go_of_lead()
 
     def _commit_group(self, group: list[Call]) -> None:
         """Commit the front of the queue and wake whoever was answered. Only for the holder of `_lead`."""
@@ -235,7 +235,11 @@ class Lane:
         for _ in range(min(_GROUP, len(self._calls))):
             group.append(self._calls.popleft())
         if group:
-            self._engine.commit(group)
+            self._committing = threading.get_ident()
+            try:
+                self._engine.commit(group)
+            finally:
+                self._committing = None
             _wake_callers(group)
 
     def _put_back(self, group: list[Call], own: Call | None) -> None:
@@ -256,10 +260,32 @@ class Lane:
                 heir.turn.release()
 
     def _withdraw(self, call: Call) -> None:
-        """The caller was interrupted while it waited: take its call back unless it has begun."""
-        with self._mutex, suppress(ValueError):
-            self._calls.remove(call)
-        self._wake_heir()
+        """The caller was interrupted: take its call back unless it has begun, and let go of the lead if it had it."""
+        try:
+            with self._mutex, suppress(ValueError):
+                self._calls.remove(call)
+        finally:
+            self._let_go_of_lead()
+
+    def _let_go_of_lead(self) -> None:
+        """End a lead, if this thread has one, and wake whoever waits for it."""
+        try:
+            while self._leads():
+                self._lead.release()
+        finally:
+            self._wake_heir()
+
+    def _leads(self) -> bool:
+        """Whether this thread holds the lead."""
+        owned: bool = self._lead._is_owned()  # type: ignore[attr-defined]  # as threading.Condition asks it
+        return owned
+
+    def _refuse_nested(self) -> None:
+        """A transaction that begins another one would wait for itself. A lead left over by an interrupt is let go."""
+        if self._leads():
+            if self._committing == threading.get_ident():
+                raise RuntimeError("a transaction function began another transaction; pass its tx on instead")
+            self._let_go_of_lead()
 
     def _start_writer(self) -> None:
         if self._writer is None:

@@ -38,7 +38,9 @@ _RECORD = "INSERT INTO migration VALUES (:number, :name, :checksum, :oldest_read
 
 _APPLIED = "SELECT number, name, checksum, oldest_reader FROM migration ORDER BY number"
 
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+_OBJECTS = "SELECT name FROM sqlite_master WHERE name NOT LIKE 'sqlite%'"
+
+_COLUMNS = "SELECT name FROM pragma_table_info('migration')"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +146,7 @@ def migrate(
 
 
 def _apply(connection: Writer, migration: Migration, *, applied_us: int) -> None:
-    if not _tables(connection):
+    if not _names(connection, _OBJECTS):
         connection.execute(_RECORDS)
     for statement in statements(migration.sql):
         connection.execute(statement)
@@ -160,10 +162,10 @@ def _apply(connection: Writer, migration: Migration, *, applied_us: int) -> None
 
 def _pending(connection: Writer, path: str, known: tuple[Migration, ...]) -> list[Migration]:
     """The migrations still to apply, after checking those that were."""
-    tables = _tables(connection)
-    if tables and "migration" not in tables:
-        raise StoreError(_foreign(path, tables), code="store_foreign", details={"path": path, "tables": sorted(tables)})
-    applied = {row["number"]: row for row in connection.execute(_APPLIED).fetchall()} if tables else {}
+    objects = _names(connection, _OBJECTS)
+    if objects and not _names(connection, _COLUMNS) >= {"number", "name", "checksum", "oldest_reader"}:
+        raise StoreError(_foreign(path, objects), code="store_foreign", details={"path": path})
+    applied = {row["number"]: row for row in connection.execute(_APPLIED).fetchall()} if objects else {}
     version = max((migration.number for migration in known), default=0)
     oldest = max((row["oldest_reader"] for row in applied.values()), default=0)
     if oldest > version:
@@ -185,13 +187,13 @@ def _pending(connection: Writer, path: str, known: tuple[Migration, ...]) -> lis
     return [migration for migration in known if migration.number not in applied]
 
 
-def _tables(connection: Writer) -> set[str]:
-    return {row["name"] for row in connection.execute(_TABLES).fetchall()}
+def _names(connection: Writer, query: str) -> set[str]:
+    return {row["name"] for row in connection.execute(query).fetchall()}
 
 
-def _foreign(path: str, tables: set[str]) -> str:
-    if {"checkpoints", "writes"} <= tables:
+def _foreign(path: str, objects: set[str]) -> str:
+    if {"checkpoints", "writes"} <= objects:
         return (
             f"database {path!r} belongs to another LangGraph saver, whose threads cannot be read here; use a new file"
         )
-    return f"database {path!r} belongs to another application (it has a table {min(tables)!r}); use a new file"
+    return f"database {path!r} belongs to another application (it has {min(objects)!r}); use a new file"

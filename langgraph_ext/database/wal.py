@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from typing import Protocol
 
+from langgraph_ext.errors import StoreError
+
 __all__ = ["CHECKPOINT_PAGES", "preallocate"]
 
 CHECKPOINT_PAGES = 1000
@@ -33,13 +35,24 @@ def preallocate(connection: Locker, path: str) -> None:
         return
     connection.begin()
     try:
-        file = os.open(log, os.O_WRONLY)
+        file = _open(log, path)
         try:
             _fill(file, end=os.lseek(file, 0, os.SEEK_END))
         finally:
             os.close(file)
     finally:
         connection.rollback()
+
+
+def _open(log: str, path: str) -> int:
+    try:
+        return os.open(log, os.O_WRONLY)
+    except PermissionError as error:
+        raise StoreError(
+            f"database {path!r}: its log {log!r} may not be written; check the permissions of both and of their folder",
+            code="store_unwritable",
+            details={"path": path},
+        ) from error
 
 
 def _fill(file: int, *, end: int) -> None:

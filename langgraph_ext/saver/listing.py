@@ -1,13 +1,16 @@
 """Listing checkpoints, newest first, page by page: between two pages no transaction is open and no lock is held.
 
-A page is a keyset page: it begins behind the last checkpoint of the page before. One namespace is read along its index;
-a thread of several namespaces, or all threads, are sorted by the database in pages that double.
+A page is a keyset page: it begins behind the last checkpoint of the page before. One namespace is read along its index,
+a few of them are merged. A thread of very many namespaces, or all threads, are sorted by the database in pages that
+double, so that a long listing sorts few times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from heapq import merge
+from itertools import islice
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -25,6 +28,12 @@ _TOP = "\U0010ffff"
 
 _LOADED = 32
 """Checkpoints loaded in one read: bounds memory and the age of a snapshot."""
+
+_MERGED = 64
+"""Most namespaces merged; with more of them, sorting the thread's index entries takes less."""
+
+_MERGED_SIZE = 8
+"""Keys fetched at a time from each of several namespaces."""
 
 _SCANNED = 8192
 """Most keys scanned in one read of several namespaces."""
@@ -103,28 +112,56 @@ def page(tx: Tx, listing: Listing) -> Page:
 
 def _scan(tx: Tx, listing: Listing) -> Listing:
     """More keys, behind the last one."""
+    names = [listing.checkpoint_ns]
     if listing.thread_id is not None and listing.checkpoint_ns is None:
-        names = tx.all("namespaces_of", thread_id=listing.thread_id)
-        if len(names) == 1:
-            listing = replace(listing, checkpoint_ns=names[0]["checkpoint_ns"])
-    common = {"needle": listing.needle, "size": listing.size}
-    if listing.thread_id is not None and listing.checkpoint_ns is not None:
-        where = {"thread_id": listing.thread_id, "checkpoint_ns": listing.checkpoint_ns}
-        rows = tx.all("scan_namespace", **where, **common, before=min(listing.before, listing.last[0]))
-        size = _LOADED
+        names = [row["checkpoint_ns"] for row in tx.all("namespaces_of", thread_id=listing.thread_id)]
+    size = listing.size
+    if listing.thread_id is None or len(names) > _MERGED:
+        rows, size = _sorted_by_the_database(tx, listing), min(listing.size * 2, _SCANNED)
+    elif len(names) == 1:
+        rows = _behind(tx, listing, names[0], listing.last[0], listing.size)
     else:
-        last_id, last_thread, last_ns = listing.last
-        behind = {"before": listing.before, "last_id": last_id, "last_thread": last_thread, "last_ns": last_ns}
-        if listing.thread_id is not None:
-            rows = tx.all("scan_thread", thread_id=listing.thread_id, **common, **behind)
-        else:
-            rows = tx.all("scan_all", **common, **behind)
-        size = min(listing.size * 2, _SCANNED)
-    last = listing.last
-    if rows:
-        last = (rows[-1]["checkpoint_id"], rows[-1]["thread_id"], rows[-1]["checkpoint_ns"])
+        streams = [_namespace(tx, listing, name) for name in names]
+        rows = list(islice(merge(*streams, key=_key, reverse=True), listing.size))
+    last = _key(rows[-1]) if rows else listing.last
     keys = tuple(row["seq"] for row in rows)
     return replace(listing, keys=keys, last=last, size=size, exhausted=len(rows) < listing.size)
+
+
+def _namespace(tx: Tx, listing: Listing, name: str | None) -> Iterator[Row]:
+    """The keys of one namespace behind the last one, newest first; fetches few at a time, as one of many streams."""
+    size, last = _MERGED_SIZE, listing.last
+    rows = tx.all("scan_namespace_from", **_in_namespace(listing, name), last_id=last[0], last_ns=last[2], size=size)
+    while rows:
+        yield from rows
+        rows = _behind(tx, listing, name, rows[-1]["checkpoint_id"], size) if len(rows) == size else []
+
+
+def _behind(tx: Tx, listing: Listing, name: str | None, above: str, size: int) -> list[Row]:
+    where = {**_in_namespace(listing, name), "before": min(listing.before, above)}
+    return tx.all("scan_namespace", **where, size=size)
+
+
+def _in_namespace(listing: Listing, name: str | None) -> dict[str, object]:
+    return {
+        "thread_id": listing.thread_id,
+        "checkpoint_ns": name,
+        "before": listing.before,
+        "needle": listing.needle,
+    }
+
+
+def _sorted_by_the_database(tx: Tx, listing: Listing) -> list[Row]:
+    last_id, last_thread, last_ns = listing.last
+    behind = {"before": listing.before, "last_id": last_id, "last_thread": last_thread, "last_ns": last_ns}
+    wanted = {"needle": listing.needle, "size": listing.size}
+    if listing.thread_id is None:
+        return tx.all("scan_all", **wanted, **behind)
+    return tx.all("scan_thread", thread_id=listing.thread_id, **wanted, **behind)
+
+
+def _key(row: Row) -> tuple[str, str, str]:
+    return row["checkpoint_id"], row["thread_id"], row["checkpoint_ns"]
 
 
 def _addressed(tx: Tx, listing: Listing) -> list[Stored]:

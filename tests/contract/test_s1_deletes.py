@@ -56,11 +56,14 @@ def test_s1_delete_thread_takes_all_of_one_thread(store: Driver, threads: dict[s
 
 
 def test_s1_a_deleted_thread_leaves_no_writes_behind(store: Driver, threads: dict[str, list[str]]) -> None:
-    """A thread begun anew under the same name finds none of the old writes or values, under new ids."""
+    """A thread begun anew under the same name finds none of the old writes or values, under old ids or new ones."""
+    store.put_writes(config(id=cid(40)), [("each", "early")], "task")
     store.delete_thread("t")
-    store.save(cid(50), {}, {"once": 1})
+    for id in (cid(40), cid(3)):
+        store.save(id, {}, {"once": 1, "each": 3})
 
-    assert ([cid(50)], [], {}) == (store.ids(whole("t")), store.writes(), store.read().checkpoint["channel_values"])
+    assert [cid(40), cid(3)] == store.ids(whole("t"))
+    assert [([], {})] * 2 == [(item.pending_writes, item.checkpoint["channel_values"]) for item in store.list(whole())]
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -183,6 +186,18 @@ def test_s1_prune_refuses_a_strategy_it_does_not_know(store: Driver, threads: di
         store.prune(["t"], strategy="keep_last")
 
     assert ("invalid_argument", before) == (caught.value.code, everything(store))
+
+
+def test_s1_prune_leaves_writes_that_wait_for_a_newer_checkpoint(store: Driver, threads: dict[str, list[str]]) -> None:
+    """Under durability async writes overtake their checkpoint: those of the next one stay, those of a lost one go."""
+    store.delete_for_runs(["t-run2"])
+    for n in (2, 4):
+        store.put_writes(config(id=cid(n)), [("each", "early")], "task")
+    store.prune(["t"])
+    for n in (2, 4):
+        store.save(cid(n), parent=cid(n - 1))
+
+    assert ([], [("task", "each", "early")]) == (store.writes(cid(2)), store.writes(cid(4)))
 
 
 def test_s1_a_thread_goes_on_after_a_prune(store: Driver, threads: dict[str, list[str]]) -> None:

@@ -162,41 +162,55 @@ def _another_thread_commits(database: Database, name: str) -> bool:
 def close_under_load(path: str, round: int) -> dict[str, Any]:
     """Eight writing threads, two reading ones and two loops meet a `close`; how each ended, and what is missing."""
     database = open_notes(path)
-    acknowledged: list[list[str]] = [[] for _ in range(12)]
-    ends: list[str] = ["still running"] * 12
-
-    def work(number: int) -> None:
-        try:
-            for n in range(1_000_000):
-                if number < 8:
-                    acknowledged[number] += database.transact(add, f"{number} {n}")
-                elif number < 10:
-                    database.read(notes)
-                else:
-                    asyncio.run(write_and_read(number, n))
-        except StoreError as error:
-            ends[number] = error.code
-
-    async def write_and_read(number: int, n: int) -> None:
-        answers = [database.atransact(add, f"{number} {n} {each}") for each in range(5)]
-        for answer in await asyncio.gather(*answers, database.aread(notes), return_exceptions=True):
-            if isinstance(answer, Exception):
-                raise answer
-            acknowledged[number] += answer if isinstance(answer, tuple) else []
-
-    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(12)]
-    for thread in threads:
-        thread.start()
-    until(lambda: all(acknowledged[at] for at in (*range(8), 10, 11)), "everybody works")
+    crowd = [Worker(database, number) for number in range(12)]
+    until(lambda: all(worker.acknowledged or worker.reads for worker in crowd), "everybody works")
     time.sleep(random.Random(round).uniform(0, 0.02))  # no two rounds close at the same place
     database.close()
-    for thread in threads:
-        thread.join(20)
+    for worker in crowd:
+        worker.thread.join(20)
     again = open_notes(path)
     stored = set(again.read(notes))
     again.close()
-    lost = [text for texts in acknowledged for text in texts if text not in stored]
-    return {"ends": ends, "lost": lost, "sound": is_sound(path)}
+    lost = [text for worker in crowd for text in worker.acknowledged if text not in stored]
+    return {"ends": [worker.end for worker in crowd], "lost": lost, "sound": is_sound(path)}
+
+
+class Worker:
+    """A thread that writes (numbers 0 to 7), reads (8 and 9) or does both on a loop until it is refused."""
+
+    def __init__(self, database: Database, number: int) -> None:
+        self.database, self.number = database, number
+        self.acknowledged: list[str] = []
+        self.reads = 0
+        self.end = "still running"
+        self.thread = threading.Thread(target=self.work, daemon=True)
+        self.thread.start()
+
+    def work(self) -> None:
+        """Go on until an error of ours says otherwise."""
+        job = self.write if self.number < 8 else self.read if self.number < 10 else self.do_both
+        try:
+            for n in range(1_000_000):
+                job(f"{self.number} {n}")
+        except StoreError as error:
+            self.end = error.code
+
+    def write(self, text: str) -> None:
+        self.acknowledged += self.database.transact(add, text)
+
+    def read(self, _text: str) -> None:
+        self.reads += bool(self.database.read(notes))
+
+    def do_both(self, text: str) -> None:
+        asyncio.run(self._do_both(text))
+
+    async def _do_both(self, text: str) -> None:
+        writes = [self.database.atransact(add, f"{text} {each}") for each in range(5)]
+        answers = await asyncio.gather(self.database.aread(notes), *writes, return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        self.acknowledged += [text for written in answers[1:] for text in written]  # type: ignore[union-attr]
 
 
 def is_sound(path: str) -> bool:

@@ -29,9 +29,9 @@ def counting() -> type[Counting]:
 
 @pytest.fixture
 def database(path: Path, counting: type[Counting]) -> Iterator[Database]:
-    """A database that is open and has a table of notes, and has counted no commit yet."""
+    """A database that is open and has a table of notes, and has counted nothing yet."""
     made = open_notes(path, connection=counting)
-    counting.commits = 0
+    counting.begins = counting.commits = 0
     yield made
     made.close()
 

@@ -1,4 +1,4 @@
-"""Notes: the smallest transactions that write and read, in a table of their own, so that tests of the lane need no saver.
+"""Notes: the smallest transactions that write and read, in a table of their own: tests of the lane need no saver.
 
 A note is one row with a text. Writing one twice makes two, so a transaction that ran twice shows.
 """
@@ -14,7 +14,7 @@ from os import PathLike
 from typing import Any
 
 from langgraph_ext.database import Database, Tx, open_database
-from langgraph_ext.database.sqlite import WriteConnection
+from langgraph_ext.database.connection import WriteConnection
 
 
 def open_notes(path: str | PathLike[str], **options: Any) -> Database:
@@ -70,9 +70,13 @@ class Gate:
 
 
 class Counting(WriteConnection):
-    """Counts its commits; tests use a subclass of their own (fixture `counting`)."""
+    """Counts the transactions it begins and commits; tests use a subclass of their own (fixture `counting`)."""
 
-    commits = 0
+    begins = commits = 0
+
+    def begin(self) -> None:
+        type(self).begins += 1
+        super().begin()
 
     def commit(self) -> None:
         super().commit()
@@ -97,9 +101,9 @@ def until_waiting(database: Database, count: int) -> None:
     until(lambda: waiting(database) == count, f"{count} calls wait in the lane")
 
 
-def until_begun(database: Database) -> None:
-    """Wait until the one call that was made is on its way: somebody leads, and nobody waits."""
-    until(lambda: database._lane._lead.locked() and waiting(database) == 0, "a call begins")
+def until_begun(counting: type[Counting]) -> None:
+    """Wait until the one call that was made has left the queue and asks for the write lock."""
+    until(lambda: counting.begins == 1, "a call begins")
 
 
 @contextmanager

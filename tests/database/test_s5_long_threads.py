@@ -78,7 +78,9 @@ def measure(meter: Meter, path: Path, read: Callable[[LedgerSaver, int], Any], c
     return steps, len(found)
 
 
-def compare(meter: Meter, threads: Callable[..., Path], read: Any, more: int, namespaces: tuple[str, ...] = ("",)) -> None:
+def compare(
+    meter: Meter, threads: Callable[..., Path], read: Any, more: int, namespaces: tuple[str, ...] = ("",)
+) -> None:
     """The same read on a short and on a long thread does the same work, but for the depth of a tree."""
     short, given = measure(meter, threads(SHORT, namespaces), read, SHORT)
     long, as_many = measure(meter, threads(more, namespaces), read, more)

@@ -14,7 +14,7 @@ import pytest
 from langgraph_ext.database import Database, open_database
 from langgraph_ext.errors import StoreError
 from tests.database import children
-from tests.database.notes import add, notes, open_notes, until, until_begun, until_waiting
+from tests.database.notes import Counting, add, notes, open_notes, until, until_begun, until_waiting
 from tests.support.faults import run
 
 CALLS = {
@@ -70,12 +70,13 @@ async def test_s7_closing_lets_what_is_queued_finish(path: Path, locked: Any) ->
     assert [str(n) for n in range(20)] == open_notes(path).read(notes)
 
 
-def test_s7_closing_waits_for_threads_that_are_inside(path: Path, pool: ThreadPoolExecutor, locked: Any) -> None:
+def test_s7_closing_waits_for_threads_that_are_inside(
+    database: Database, counting: type[Counting], path: Path, pool: ThreadPoolExecutor, locked: Any
+) -> None:
     """As in the async form."""
-    database = open_notes(path)
     with locked():
         first = pool.submit(database.transact, add, "first")
-        until_begun(database)
+        until_begun(counting)
         others = [pool.submit(database.transact, add, str(n)) for n in range(10)]
         until_waiting(database, 10)
         closing = pool.submit(database.close)

@@ -44,10 +44,10 @@ def submit(database: Database, pool: ThreadPoolExecutor) -> Callable[..., list[A
 def test_s7_threads_that_wait_together_are_committed_together(
     database: Database, counting: type[Counting], pool: ThreadPoolExecutor, locked: Any
 ) -> None:
-    """While one waits for the write lock the others queue up; they share the next commit, and each gets its own result."""
+    """While one waits for the write lock the others queue up; they share the next commit, each with its own result."""
     with locked():
         first = pool.submit(database.transact, add, "first")
-        until_begun(database)
+        until_begun(counting)
         futures = [pool.submit(database.transact, add, name) for name in NAMES]
         until_waiting(database, len(NAMES))
 
@@ -121,6 +121,20 @@ async def test_s7_a_coroutine_that_fails_in_a_group_fails_alone(database: Databa
     assert ["a", "b"] == await database.aread(notes)
 
 
+@pytest.mark.parametrize("error", [SystemExit, asyncio.CancelledError, GeneratorExit])
+async def test_s7_a_call_that_raises_no_ordinary_error_hangs_nobody(
+    database: Database, error: type[BaseException]
+) -> None:
+    """What a value's own code raises inside (`sys.exit`, a cancellation) reaches its caller; the next call works."""
+    with pytest.raises(error):
+        database.transact(fail, error(), "half")
+    with pytest.raises(error):
+        await asyncio.wait_for(database.atransact(fail, error(), "half"), 2)
+
+    assert ("next",) == await asyncio.wait_for(database.atransact(add, "next"), 2)
+    assert ["next"] == database.read(notes)
+
+
 def test_s7_after_a_failure_the_lane_is_as_before(database: Database) -> None:
     """No lock is kept, no transaction left open, no half of it is carried along by the next commit."""
     for _ in range(3):
@@ -169,7 +183,7 @@ def test_s7_a_loop_is_woken_once_a_group(database: Database, counting: type[Coun
         with locked():
             first = asyncio.ensure_future(database.atransact(add, "first"))
             await asyncio.sleep(0)
-            until_begun(database)
+            until_begun(counting)
             others = [asyncio.ensure_future(database.atransact(add, str(n))) for n in range(100)]
             await asyncio.sleep(0)
             assert 100 == waiting(database)

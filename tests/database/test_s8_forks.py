@@ -37,5 +37,5 @@ def test_s8_a_forked_child_that_ends_does_its_parent_no_harm(path: Path) -> None
 
 
 def test_s8_a_fork_while_others_commit_hangs_nobody(path: Path) -> None:
-    """A child forked in the middle of commits is refused at once: it waits for no lock that will never be given back."""
+    """A child forked in the middle of commits is refused at once: it waits for no lock that nobody will give back."""
     assert ["forked"] * 20 == run(children.fork_under_load, str(path)).value()

@@ -1,4 +1,4 @@
-"""S8: migrations are applied once, whole, in order, by whoever comes first; newer databases are refused or understood."""
+"""S8: migrations are applied once, whole, in order, by whoever comes first; newer databases are refused or used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from langgraph_ext.database import open_database
 from langgraph_ext.database.migrations import Migration, all_migrations, migrate
-from langgraph_ext.database.sqlite import WriteConnection
+from langgraph_ext.database.connection import WriteConnection
 from langgraph_ext.errors import StoreError
 from tests.database import children
 from tests.database.children import STEPS, made
@@ -25,8 +25,12 @@ LATER = "INSERT INTO migration VALUES (:number, '9999_later.sql', 'sha256:00', :
 def tables(path: Path) -> list[str]:
     """The tables of the file, and what is on record, as another program sees them."""
     connection = sqlite3.connect(path)
-    names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-    records = connection.execute("SELECT number FROM migration ORDER BY number").fetchall() if "migration" in names else []
+    names = [
+        name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
+    ]
+    records = (
+        connection.execute("SELECT number FROM migration ORDER BY number").fetchall() if "migration" in names else []
+    )
     connection.close()
     return [name for name in names if not name.startswith("sqlite")] + [number for (number,) in records]
 
@@ -182,7 +186,7 @@ def test_s8_a_database_whose_records_are_gone_is_refused(opened: Path) -> None:
 
 
 def test_s8_another_programs_table_called_migration_is_refused(path: Path) -> None:
-    """A foreign file that happens to have a table of that name: a typed error, not one of the driver's, and no change."""
+    """A foreign file that happens to have a table of that name: a typed error, not the driver's, and no change."""
     before = alter(path, "CREATE TABLE migration (id INTEGER PRIMARY KEY, name TEXT)")
     database = open_database(path)
     with pytest.raises(StoreError) as caught:

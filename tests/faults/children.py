@@ -6,6 +6,7 @@ import asyncio
 import operator
 import os
 import random
+import sqlite3
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from langgraph.graph import END, START, StateGraph
 
 from langgraph_ext import LedgerSaver
 from tests.support.build import checkpoint, cid, config, metadata
-from tests.support.faults import FaultySaver, Points, kill_myself
+from tests.support.faults import FaultySaver, Line, Points, kill_myself
 
 # -- a run of twelve nodes: four one by one, four at once, four one by one
 
@@ -94,7 +95,7 @@ def start(folder: str, form: str, durability: str, kind: str, at: int) -> tuple[
     points = Points(kill_myself, kind=kind, at=at)
     saver = Acknowledging(f"{folder}/runs.db", points)
     saver.acks = f"{folder}/acks"
-    state = _invoke(saver, f"{folder}/log", form, {"done": [], "total": 0}, durability)
+    state = invoke(saver, f"{folder}/log", form, {"done": [], "total": 0}, durability)
     saver.close()
     return state, points.passed
 
@@ -106,7 +107,7 @@ def resume(folder: str, form: str, durability: str) -> dict[str, Any]:
         stored = [item.checkpoint["id"] for item in saver.list(THREAD)]
         committed = _committed(head) if head else []
         given = None if head else {"done": [], "total": 0}
-        state = _invoke(saver, f"{folder}/log", form, given, durability)
+        state = invoke(saver, f"{folder}/log", form, given, durability)
         after = [item.checkpoint["id"] for item in saver.list(THREAD)]
     return {"state": state, "stored": stored, "committed": committed, "after": after}
 
@@ -117,7 +118,7 @@ def _committed(head: Any) -> list[str]:
     return [*head.checkpoint["channel_values"].get("done", []), *waiting]
 
 
-def _invoke(saver: LedgerSaver, log: str, form: str, given: Any, durability: Any) -> Any:
+def invoke(saver: LedgerSaver, log: str, form: str, given: Any, durability: Any) -> Any:
     graph = build(log, form).compile(checkpointer=saver)
     if form == "async":
         return asyncio.run(graph.ainvoke(given, THREAD, durability=durability))
@@ -169,7 +170,12 @@ async def _awrite(saver: LedgerSaver, folder: str, writer: int, seed: int) -> No
 def _put(writer: int, n: int, chance: random.Random) -> tuple[Any, Any, Any, Any]:
     values = {"n": n, "text": "x" * chance.randrange(3000)}
     parent = cid(n - 1) if n else None
-    return config(f"w{writer}", id=parent), checkpoint(cid(n), values, {"n": n, "text": n}), metadata(n), {"n": n, "text": n}
+    return (
+        config(f"w{writer}", id=parent),
+        checkpoint(cid(n), values, {"n": n, "text": n}),
+        metadata(n),
+        {"n": n, "text": n},
+    )
 
 
 def _writes(n: int) -> Sequence[tuple[str, Any]]:
@@ -200,5 +206,15 @@ def start_or_go_on(folder: str, commits: int) -> None:
     saver.setup()
     points.arm()
     given = None if saver.get_tuple(THREAD) else {"done": [], "total": 0}
-    _invoke(saver, f"{folder}/log", "sync", given, "sync")
+    invoke(saver, f"{folder}/log", "sync", given, "sync")
     saver.close()
+
+
+def hold_lock(path: str, seconds: float, line: Line) -> None:
+    """Hold a file's write lock until the parent says so, or for so many seconds."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    line.tell("held")
+    line.has_word(seconds)
+    connection.execute("ROLLBACK")
+    connection.close()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from langgraph_ext.errors import InvalidArgument, StoreError
-from tests.support.build import checkpoint, cid, config, metadata, whole
+from tests.support.build import cid, config, metadata, whole
 from tests.support.compare import facts
 from tests.support.driver import Driver
 from tests.support.faults import FaultySaver, Points, every
@@ -77,7 +77,7 @@ def prepare(store: Driver, thread: str, ns: str) -> None:
 
 @pytest.fixture
 def breaking(prepared: Path, tmp_path: Path, forms: Callable[[Any], Driver]) -> Callable[..., tuple[Driver, Path]]:
-    """`breaking(points)`: a saver on a fresh copy of the prepared file, whose connection breaks at a point from now on."""
+    """`breaking(points)`: a saver on a new copy of the prepared file, whose connection breaks at a point from then."""
     count = iter(range(10_000))
 
     def open_copy(points: Points) -> tuple[Driver, Path]:
@@ -94,7 +94,12 @@ def breaking(prepared: Path, tmp_path: Path, forms: Callable[[Any], Driver]) -> 
 def rows(path: Path) -> Rows:
     """Everything in the file, table by table, as another program sees it (but for the next free `seq`)."""
     connection = sqlite3.connect(path)
-    names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")]
+    names = [
+        name
+        for (name,) in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        )
+    ]
     found = {name: connection.execute(f"SELECT * FROM {name} ORDER BY 1").fetchall() for name in names}
     connection.close()
     return found

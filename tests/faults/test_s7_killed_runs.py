@@ -39,11 +39,10 @@ def test_s7_a_crash_at_any_boundary_of_a_run_loses_nothing(
     that of an undisturbed run, acknowledged checkpoints are there, no node whose result was stored runs again."""
     state, points = run(children.start, str(folder("dry")), form, durability, "", 0).value()
     assert state == RUN
-    killed = 0
-    for at in every(points.count(kind), sample=points.count("before") if kind == "between" else 1_000):
-        killed += check_point(str(folder(str(at))), form, durability, kind, at)
+    chosen = every(points.count(kind), sample=points.count("before") if (form, durability) == APPS[0] else 14)
+    killed = [check_point(str(folder(str(at))), form, durability, kind, at) for at in chosen]
 
-    assert killed >= points.count("before") * 0.8  # who shares a commit with whom differs from run to run
+    assert sum(killed) >= len(chosen) * 0.8  # who shares a commit with whom differs from run to run
 
 
 def check_point(folder: str, form: str, durability: str, kind: str, at: int) -> bool:

@@ -24,7 +24,7 @@ from typing import Any
 
 from langgraph_ext import LedgerSaver
 from langgraph_ext.database import open_database
-from langgraph_ext.database.sqlite import WriteConnection
+from langgraph_ext.database.connection import WriteConnection
 from tests.support import processes
 
 __all__ = ["KINDS", "Child", "Ended", "FaultySaver", "Points", "every", "faulty", "full", "kill_myself", "run"]
@@ -113,7 +113,7 @@ def every(count: int, *, sample: int) -> list[int]:
 # -- processes, forked from a server that has imported everything and opened nothing
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-# The server is shared with tests.support.processes, whose import (above) named what that module needs: one list for both.
+# The server is shared with tests.support.processes, whose import named what that module needs: one list for both.
 _CONTEXT.set_forkserver_preload(
     ["pytest", "tests.support.workers", "tests.support.faults", "tests.database.children", "tests.faults.children"]
 )
@@ -202,7 +202,7 @@ def run(target: Callable[..., Any], *args: Any, timeout: float = 30.0) -> Ended:
 
 
 class Line:
-    """A child's line to its parent; functions that want one take it as their last argument."""
+    """A child's line to its parent; a function that wants one has `line` as its last parameter."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -215,13 +215,17 @@ class Line:
         """Wait for what the parent says."""
         return self._connection.recv()
 
+    def has_word(self, seconds: float) -> bool:
+        """Whether the parent says something within this time."""
+        return self._connection.poll(seconds)
+
 
 def _serve(theirs: Connection, target: Callable[..., Any], args: Sequence[Any]) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     wants_line = target.__code__.co_varnames[: target.__code__.co_argcount][-1:] == ("line",)
     try:
         answer = (True, target(*args, Line(theirs)) if wants_line else target(*args))
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - told to the parent
         answer = (False, traceback.format_exc())
     theirs.send(answer)
 

@@ -23,8 +23,8 @@ EVERYTHING = {**QUERIES, **STATEMENTS}
 
 KINDS = (exp.Query, exp.Insert, exp.Update, exp.Delete, exp.Create)
 
-IN_BOTH = {"COALESCE", "COUNT", "MAX", "MIN", "SUM", "ABS", "LOWER", "UPPER", "LENGTH", "REPLACE", "SUBSTR", "EXISTS"}
-"""Functions that SQLite and PostgreSQL both have, under one name and with one meaning."""
+IN_BOTH = {"COALESCE", "COUNT", "MAX", "MIN", "SUM", "ABS", "LOWER", "UPPER", "LENGTH", "REPLACE", "SUBSTR", "EXISTS", "POSITION"}
+"""Functions that PostgreSQL has; all but POSITION, which for_postgres writes for INSTR, mean the same in SQLite."""
 
 SQLITE_ONLY = re.compile(
     r"\b(AUTOINCREMENT|STRICT|ROWID|BLOB|PRAGMA|GLOB|IFNULL|INDEXED BY|OR (REPLACE|IGNORE))\b|(?<!:):\w", re.I

@@ -54,7 +54,7 @@ SCRIPTS = {
 
 @pytest.mark.parametrize("case", SCRIPTS)
 def test_a_script_is_split_into_its_statements(case: str) -> None:
-    """Each can be run by itself inside the open transaction; semicolons in text, triggers and comments divide nothing."""
+    """Each can be run by itself inside the open transaction; semicolons in text, triggers, comments divide nothing."""
     script, expected = SCRIPTS[case]
 
     assert expected == [part.partition(" --")[0] if case.endswith("end") else part for part in statements(script)]

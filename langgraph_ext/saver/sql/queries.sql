@@ -83,8 +83,17 @@ WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND task_id IS N
 ORDER BY checkpoint_id DESC
 LIMIT :size;
 
+-- name: scan_namespace_from
+-- As scan_namespace, behind a key that may be another namespace's: an equal id is behind it in a smaller namespace.
+SELECT seq, checkpoint_id, thread_id, checkpoint_ns FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND task_id IS NULL AND kind = 'checkpoint'
+    AND checkpoint_id < :before AND instr(metadata, :needle) > 0
+    AND checkpoint_id <= :last_id AND (checkpoint_id < :last_id OR :checkpoint_ns < :last_ns)
+ORDER BY checkpoint_id DESC
+LIMIT :size;
+
 -- name: scan_thread
--- Sorts a thread of several namespaces; asked for in pages that double, so a long listing sorts it few times.
+-- Sorts a thread of very many namespaces.
 SELECT seq, checkpoint_id, thread_id, checkpoint_ns FROM checkpoint_log
 WHERE thread_id = :thread_id AND task_id IS NULL AND kind = 'checkpoint'
     AND checkpoint_id < :before AND instr(metadata, :needle) > 0
