@@ -2,7 +2,7 @@
 #
 #   PYTHON=/path/to/python3   the interpreter that .venv is made from (default: the first suitable one on PATH)
 #   WORKERS=4                 test processes (default: one per core)
-#   ARGS="-k saver -x"        more arguments for pytest or the benchmark
+#   ARGS="-k saver -x"        more arguments for the demo, pytest or the benchmark
 
 DEMO := examples.orders.demo
 BENCH := bench.run
@@ -23,7 +23,7 @@ PYTEST := $(RUN) pytest -n $(WORKERS) --dist worksteal
 
 ## demo      the main job on real input: killed in the middle, resumed, approved
 demo: .venv/.for-demo
-	$(RUN) $(DEMO)
+	$(RUN) $(DEMO) $(ARGS)
 
 ## test      check, then every test that takes less than 5 s
 test: check

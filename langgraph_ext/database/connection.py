@@ -20,10 +20,13 @@ from langgraph_ext.database import wal
 from langgraph_ext.database.tx import Cursor
 from langgraph_ext.errors import StoreError
 
-__all__ = ["BUSY_SECONDS", "Fsync", "WriteConnection", "patiently", "prepare_file", "translate"]
+__all__ = ["BUSY_SECONDS", "IN_MEMORY", "Fsync", "WriteConnection", "patiently", "prepare_file", "translate"]
 
 T = TypeVar("T")
 Fsync = Literal["full", "normal"]
+
+IN_MEMORY = ":memory:"
+"""The path of a database that has no file."""
 
 BUSY_SECONDS = 5.0
 """How long a write waits for another process's write lock before it gives up with `store_busy`."""
@@ -66,7 +69,7 @@ class WriteConnection:
     def prepare(self) -> None:
         """Set the connection up. This writes to the file, so it comes after the file was seen to be ours or empty."""
         mode = patiently(lambda: self.execute("PRAGMA journal_mode = WAL").fetchone()[0], self.path)
-        if mode != "wal" and self.path != ":memory:":
+        if mode != "wal" and self.path != IN_MEMORY:
             raise StoreError(
                 f"database {self.path!r} cannot use a write-ahead log (journal mode {mode!r}); "
                 "put it on a local file system",
@@ -121,7 +124,7 @@ def prepare_file(path: str) -> str:
     Raises:
         StoreError: The folder is missing or may not be written (`store_unwritable`), or there is no space.
     """
-    if path == ":memory:":
+    if path == IN_MEMORY:
         return path
     full = os.path.abspath(path)
     try:

@@ -9,6 +9,7 @@ Nothing here runs on asyncio's or LangGraph's default executor, whose threads wa
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 import weakref
@@ -18,17 +19,18 @@ from functools import partial
 from os import PathLike, fspath
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from langgraph_ext.database.connection import Fsync, WriteConnection
-from langgraph_ext.database.engine import SqliteEngine
-from langgraph_ext.database.lane import Lane
+from langgraph_ext.database.connection import IN_MEMORY, Fsync, WriteConnection
+from langgraph_ext.database.lane import Backend, Lane
 from langgraph_ext.database.queries import load_queries
-from langgraph_ext.database.readers import Readers, ReaderThread, answer
+from langgraph_ext.database.readers import ReaderThread, answer
+from langgraph_ext.database.sqlite import SqliteBackend
 from langgraph_ext.database.tx import Tx
 from langgraph_ext.errors import InvalidArgument
 
 __all__ = ["Database", "open_database"]
 
 P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -58,9 +60,17 @@ def open_database(
     """
     if fsync not in ("full", "normal"):
         raise InvalidArgument(f'fsync is {fsync!r}; it must be "full" or "normal"')
+    if not isinstance(url, str | PathLike):
+        raise InvalidArgument(
+            f"{type(url).__name__} names no database; pass the path that the connection was opened with, or another one"
+            if hasattr(url, "cursor")
+            else f"{url!r} names no database; use a path, 'sqlite:///runs.db' or ':memory:'"
+        )
     path = _path_of(fspath(url))
-    engine = SqliteEngine(path, queries=load_queries("sqlite"), fsync=fsync, clock_us=clock_us, connection=connection)
-    return Database(engine, clock_us=clock_us)
+    queries = load_queries("sqlite")
+    return Database(
+        SqliteBackend(path, queries=queries, fsync=fsync, clock_us=clock_us, connection=connection), clock_us=clock_us
+    )
 
 
 def _path_of(url: str) -> str:
@@ -69,26 +79,25 @@ def _path_of(url: str) -> str:
     path = url.removeprefix("sqlite:///")
     if "://" in path or path.startswith(("sqlite:", "file:")) or not path:
         raise InvalidArgument(f"{url!r} names no database; use a path, 'sqlite:///runs.db' or ':memory:'")
-    return path
+    # On an event loop, asking for the working folder is a call that blocks: there, the first use resolves the path.
+    return path if path == IN_MEMORY or asyncio._get_running_loop() else os.path.abspath(path)
 
 
 class Database:
     """One database, shared by every thread and event loop of this process. Made by `open_database`."""
 
-    def __init__(self, engine: SqliteEngine, *, clock_us: Callable[[], int]) -> None:
+    def __init__(self, backend: Backend, *, clock_us: Callable[[], int]) -> None:
         self.clock_us = clock_us
-        self._engine = engine
-        self._in_memory = engine.path == ":memory:"
-        self._lane = Lane(engine, name=f"database {engine.path!r}")
-        self._readers = Readers(lambda: engine.path, queries=load_queries("sqlite"))
-        self._reading = ReaderThread(self._readers)
+        self._backend = backend
+        self._lane = Lane(backend)
+        self._reading = ReaderThread(backend.read)
         # Threads keep the lane alive, not this object: forgetting it without close() ends them.
         self._finalizer = weakref.finalize(self, _let_go, self._lane, self._reading)
 
     @property
-    def path(self) -> str:
-        """The database's file: absolute once it is open, or `:memory:`."""
-        return self._engine.path
+    def name(self) -> str:
+        """The database's file, absolute once it is open, or `:memory:`."""
+        return self._backend.name
 
     def transact(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `fn(tx, …)` as one transaction; returns once it is committed and, under `fsync="full"`, synced.
@@ -126,35 +135,47 @@ class Database:
     def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `fn(tx, …)` on one snapshot, which sees every transaction acknowledged before."""
         self._lane.check()
-        if self._in_memory:
+        self._lane.refuse_nested()
+        if not self._backend.reads_apart:
             return self.transact(fn, *args, **kwargs)
-        if not self._engine.is_open:
-            self.transact(_nothing)
-        return self._readers.read(partial(_call, fn, args, kwargs))
+        if not self._backend.is_open:
+            self.open()
+        result: T = self._backend.read(partial(_call, fn, args, kwargs))
+        return result
 
     async def aread(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """As `read`, on this database's own reader thread."""
+        return await self.aread_then(_as_it_is, fn, *args, **kwargs)
+
+    async def aread_then(
+        self,
+        then: Callable[[T], R],
+        fn: Callable[Concatenate[Tx, P], T],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> R:
+        """As `aread`, giving `then(…)` of what was read, made in the reader thread when the snapshot is over."""
         self._lane.check()
-        if self._in_memory:
-            return await self.atransact(fn, *args, **kwargs)
-        if not self._engine.is_open:
-            await self.atransact(_nothing)
-        result: T = await self._reading.run(partial(_call, fn, args, kwargs))
+        if not self._backend.reads_apart:
+            return then(await self.atransact(fn, *args, **kwargs))
+        if not self._backend.is_open:
+            await self.aopen()
+        result: R = await self._reading.run(partial(_call, fn, args, kwargs), then)
         return result
 
     def open(self) -> None:
         """Open, create and migrate the file now rather than at the first use."""
-        self.transact(_nothing)
+        self._lane.submit(None)
 
     async def aopen(self) -> None:
         """As `open`."""
-        await self.atransact(_nothing)
+        await self._lane.asubmit(None)
 
     def close(self) -> None:
         """Let what was begun finish, then close; a closed database refuses further calls. May be called twice."""
         self._lane.close()
         self._reading.close()
-        self._readers.close()
 
     async def aclose(self) -> None:
         """As `close`, without holding the event loop."""
@@ -164,12 +185,12 @@ class Database:
         await done
 
 
+def _as_it_is(result: T) -> T:
+    return result
+
+
 def _call(fn: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any], tx: Tx) -> T:
     return fn(tx, *args, **kwargs)
-
-
-def _nothing(_tx: Tx) -> None:
-    """A transaction that only needs the database to be open."""
 
 
 def _let_go(lane: Lane, reading: ReaderThread) -> None:

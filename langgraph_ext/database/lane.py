@@ -24,10 +24,11 @@ from contextlib import suppress
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
+from langgraph_ext.database.loops import settle_future, tell
 from langgraph_ext.database.tx import Tx
 from langgraph_ext.errors import StoreError
 
-__all__ = ["Call", "Engine", "Lane"]
+__all__ = ["Backend", "Lane", "Queued"]
 
 _GROUP = 256
 """Most transactions in one group: bounds how long the first member waits for the last."""
@@ -71,13 +72,14 @@ class Company:
         self._pass_over = self._in_vain
 
 
-class Call:
+class Queued:
     """One transaction in the queue: what to run, and afterwards what came of it."""
 
-    __slots__ = ("error", "finished", "fn", "future", "lingers", "loop", "result", "turn")
+    __slots__ = ("attempted", "error", "finished", "fn", "future", "lingers", "loop", "result", "turn")
 
-    def __init__(self, fn: Callable[[Tx], Any]) -> None:
+    def __init__(self, fn: Callable[[Tx], Any] | None) -> None:
         self.fn = fn
+        self.attempted = False
         self.result: Any = None
         self.error: BaseException | None = None
         self.finished = False
@@ -91,14 +93,32 @@ class Call:
         self.result, self.error, self.finished = result, error, True
 
 
-class Engine(Protocol):
-    """What commits a group: settles every call of it, or raises a non-Exception having settled none but its own."""
+class Backend(Protocol):
+    """A database under the lane: one that writes groups, and readers beside it."""
 
-    def commit(self, group: list[Call]) -> None:
-        """Run the group in one transaction."""
+    @property
+    def name(self) -> str:
+        """What messages call it: a path, or an address without its password."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was opened and migrated; the first group does that."""
+
+    @property
+    def reads_apart(self) -> bool:
+        """Whether `read` works beside the lane. If not, reads are transactions like any other."""
+
+    def commit(self, group: list[Queued]) -> None:
+        """Run a group in one transaction and settle every member; when Ctrl-C cuts it short, those whose end is known.
+
+        Called by one thread at a time.
+        """
+
+    def read(self, fn: Callable[[Tx], Any]) -> Any:
+        """Run `fn(tx)` on one snapshot, in any thread."""
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Give the connections back, when nobody leads."""
 
 
 class Lane:
@@ -109,13 +129,13 @@ class Lane:
     The lock is reentrant only because such a lock can tell whether its thread holds it, wherever Ctrl-C has struck.
     """
 
-    def __init__(self, engine: Engine, *, name: str) -> None:
-        self._engine = engine
-        self._name = name
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._name = f"database {backend.name!r}"
         self._mutex = threading.Lock()
         self._lead = threading.RLock()
         self._committing: int | None = None
-        self._calls: deque[Call] = deque()
+        self._calls: deque[Queued] = deque()
         self._company = Company()
         self._closed = False
         self._pid = os.getpid()
@@ -124,19 +144,19 @@ class Lane:
         self._room: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     def submit(
-        self, fn: Callable[[Tx], Any], *, in_company: bool = False, queued: Callable[[], None] | None = None
+        self, fn: Callable[[Tx], Any] | None, *, in_company: bool = False, queued: Callable[[], None] | None = None
     ) -> Any:
         """Run `fn(tx)` as one committed transaction and return its result.
 
         Args:
-            fn: The transaction.
+            fn: The transaction; None only sees to it that the backend is open.
             in_company: It may wait a moment for another caller's commit to join, before it leads its own.
             queued: Called once its place in the order of commits is settled.
         """
-        call = Call(fn)
+        call = Queued(fn)
         call.turn = threading.Lock()
         call.turn.acquire()
-        self._refuse_nested()
+        self.refuse_nested()
         with self._mutex:
             self.check()
             call.lingers = in_company and not self._calls and self._company.expected()
@@ -160,7 +180,7 @@ class Lane:
             raise call.error
         return call.result
 
-    async def asubmit(self, fn: Callable[[Tx], Any]) -> Any:
+    async def asubmit(self, fn: Callable[[Tx], Any] | None) -> Any:
         """As `submit`, for a coroutine. Cancelling the await does not undo a transaction that has begun."""
         async with self.room():
             return await self.queue(fn)
@@ -175,9 +195,9 @@ class Lane:
                 room = self._room.setdefault(loop, asyncio.Semaphore(_OUTSTANDING))
         return room
 
-    def queue(self, fn: Callable[[Tx], Any]) -> asyncio.Future[Any]:
+    def queue(self, fn: Callable[[Tx], Any] | None) -> asyncio.Future[Any]:
         """Queue a transaction for a coroutine that holds room, and return its answer to wait for."""
-        call = Call(fn)
+        call = Queued(fn)
         call.loop = asyncio.get_running_loop()
         call.future = future = call.loop.create_future()
         with self._mutex:
@@ -191,14 +211,14 @@ class Lane:
         """Refuse further calls, let those already queued finish, then close the engine. May be called twice."""
         if self._pid != os.getpid():
             return
-        self._refuse_nested()
+        self.refuse_nested()
         with self._mutex:
             self._closed = True
             writer, self._writer = self._writer, None
         with self._lead:
             while self._calls:
                 self._commit_group([])
-            self._engine.close()
+            self._backend.close()
         self._wake.put(False)
         if writer is not None:
             writer.join()
@@ -213,39 +233,42 @@ class Lane:
             if self._calls and self._lead.acquire(blocking=False):
                 self._commit_groups(None)
 
-    def _commit_groups(self, own: Call | None) -> None:
+    def _commit_groups(self, own: Queued | None) -> None:
         """Lead until `own` is answered (one group, for the writer thread), then let go of the lead."""
-        group: list[Call] = []
+        group: list[Queued] = []
         try:
             while True:
                 self._commit_group(group)
                 if own is None or own.finished:
                     return
-                if own not in self._calls:  # dropped by a leader that was interrupted twice
-                    self._calls.appendleft(own)
+                with self._mutex:
+                    if own not in self._calls:  # dropped by a leader that was interrupted twice
+                        self._calls.appendleft(own)
         finally:
             try:
                 self._put_back(group, own)
             finally:
                 self._let_go_of_lead()
 
-    def _commit_group(self, group: list[Call]) -> None:
+    def _commit_group(self, group: list[Queued]) -> None:
         """Commit the front of the queue and wake whoever was answered. Only for the holder of `_lead`."""
         group.clear()
-        for _ in range(min(_GROUP, len(self._calls))):
-            group.append(self._calls.popleft())
+        with self._mutex:
+            while self._calls and len(group) < _GROUP:
+                group.append(self._calls.popleft())
         if group:
             self._committing = threading.get_ident()
             try:
-                self._engine.commit(group)
+                self._backend.commit(group)
             finally:
                 self._committing = None
-            _wake_callers(group)
+                _wake_callers(group)
 
-    def _put_back(self, group: list[Call], own: Call | None) -> None:
+    def _put_back(self, group: list[Queued], own: Queued | None) -> None:
         """What an interrupted leader left unsettled goes back to the front of the queue, in its order."""
         left = [call for call in group if not call.finished and call is not own]
-        self._calls.extendleft(reversed(left))
+        with self._mutex:
+            self._calls.extendleft(reversed(left))
 
     def _wake_heir(self) -> None:
         """Wake the first caller that waits for a leader, if there is one."""
@@ -259,7 +282,7 @@ class Lane:
             with suppress(RuntimeError):  # somebody else woke it in between
                 heir.turn.release()
 
-    def _withdraw(self, call: Call) -> None:
+    def _withdraw(self, call: Queued) -> None:
         """The caller was interrupted: take its call back unless it has begun, and let go of the lead if it had it."""
         try:
             with self._mutex, suppress(ValueError):
@@ -280,7 +303,7 @@ class Lane:
         owned: bool = self._lead._is_owned()  # type: ignore[attr-defined]  # as threading.Condition asks it
         return owned
 
-    def _refuse_nested(self) -> None:
+    def refuse_nested(self) -> None:
         """A transaction that begins another one would wait for itself. A lead left over by an interrupt is let go."""
         if self._leads():
             if self._committing == threading.get_ident():
@@ -304,26 +327,22 @@ class Lane:
             raise StoreError(f"{self._name} is closed; open it again to use it", code="closed")
 
 
-def _wake_callers(group: list[Call]) -> None:
+def _wake_callers(group: list[Queued]) -> None:
     """Wake everybody whose call was answered: threads one by one, each event loop once."""
-    loops: dict[asyncio.AbstractEventLoop, list[Call]] = {}
+    loops: dict[asyncio.AbstractEventLoop, list[Queued]] = {}
     for call in group:
+        if not call.finished:
+            continue
         if call.loop is not None:
             loops.setdefault(call.loop, []).append(call)
         elif call.turn is not None and call.turn.locked():
             with suppress(RuntimeError):  # somebody else woke it in between
                 call.turn.release()
     for loop, calls in loops.items():
-        with suppress(RuntimeError):  # the loop is closed: nobody waits, and what was committed stays committed
-            loop.call_soon_threadsafe(_resolve, calls)
+        tell(loop, _settle_futures, calls)
 
 
-def _resolve(calls: list[Call]) -> None:
+def _settle_futures(calls: list[Queued]) -> None:
     for call in calls:
-        future = call.future
-        if future is None or future.done():
-            continue
-        if call.error is not None:
-            future.set_exception(call.error)
-        else:
-            future.set_result(call.result)
+        assert call.future is not None
+        settle_future(call.future, call.result, call.error)

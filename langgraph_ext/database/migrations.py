@@ -4,6 +4,8 @@ A file is `NNNN_noun.sql` in the `sql/migrations` folder of the room that owns t
 and why, which code can still work with the database afterwards: `-- oldest_reader: N` is the lowest schema version (the
 number of the last migration it knows) that may open it. Additive migrations leave it alone, so that older workers keep
 running during a rolling deploy; a database whose `oldest_reader` is newer than this code is refused.
+
+What only SQLite is to see stands in `/*sqlite … */`.
 """
 
 from __future__ import annotations
@@ -24,6 +26,9 @@ __all__ = ["Migration", "all_migrations", "check", "migrate", "statements"]
 
 _NAME = re.compile(r"^(?P<number>\d{4})_(?P<noun>\w+)\.sql$")
 _OLDEST_READER = re.compile(r"^-- oldest_reader: (?P<number>\d+)$", re.MULTILINE)
+
+_ONLY_SQLITE = re.compile(r"/\*sqlite (.*?)\*/")
+"""SQL that only SQLite is to see: for PostgreSQL it is a comment."""
 
 _RECORDS = """\
 CREATE TABLE migration (
@@ -149,7 +154,7 @@ def _apply(connection: Writer, migration: Migration, *, applied_us: int) -> None
     if not _names(connection, _OBJECTS):
         connection.execute(_RECORDS)
     for statement in statements(migration.sql):
-        connection.execute(statement)
+        connection.execute(_ONLY_SQLITE.sub(r"\1", statement))
     record = {
         "number": migration.number,
         "name": migration.name,

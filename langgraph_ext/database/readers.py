@@ -10,11 +10,12 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from langgraph_ext.database.connection import BUSY_SECONDS, translate
+from langgraph_ext.database.loops import settle_future, tell
 from langgraph_ext.database.tx import Tx
 from langgraph_ext.errors import StoreError
 
@@ -64,7 +65,12 @@ class Readers:
         path = self._path()
         try:
             connection = sqlite3.connect(
-                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=256
+                Path(path).as_uri() + "?mode=rw",  # never makes a file anew that somebody removed
+                uri=True,
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=256,
             )
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA query_only = ON")
@@ -81,12 +87,13 @@ class Readers:
 
 
 class Job:
-    """One read a coroutine waits for."""
+    """One read a coroutine waits for, and what is to be done with its rows when the connection is free again."""
 
-    __slots__ = ("fn", "future", "loop")
+    __slots__ = ("fn", "future", "loop", "then")
 
-    def __init__(self, fn: Callable[[Tx], Any], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, fn: Callable[[Tx], Any], then: Callable[[Any], Any], loop: asyncio.AbstractEventLoop) -> None:
         self.fn = fn
+        self.then = then
         self.loop = loop
         self.future: asyncio.Future[Any] = loop.create_future()
 
@@ -94,16 +101,16 @@ class Job:
 class ReaderThread:
     """One thread that reads for coroutines, started by the first of them."""
 
-    def __init__(self, readers: Readers) -> None:
-        self._readers = readers
+    def __init__(self, read: Callable[[Callable[[Tx], Any]], Any]) -> None:
+        self._read = read
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._mutex = threading.Lock()
         self._closed = False
 
-    async def run(self, fn: Callable[[Tx], Any]) -> Any:
-        """Run `fn(tx)` there; the coroutine waits for its result."""
-        job = Job(fn, asyncio.get_running_loop())
+    async def run(self, fn: Callable[[Tx], Any], then: Callable[[Any], Any]) -> Any:
+        """Run `then(fn(tx))` there; the coroutine waits for its result."""
+        job = Job(fn, then, asyncio.get_running_loop())
         with self._mutex:
             if self._closed:
                 raise StoreError("the database is closed; open it again to use it", code="closed")
@@ -128,24 +135,18 @@ class ReaderThread:
 
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
-            answer(job.loop, job.future, partial(self._readers.read, job.fn))
+            answer(job.loop, job.future, partial(self._do, job))
             del job  # an idle thread must not keep a forgotten database alive
+
+    def _do(self, job: Job) -> Any:
+        return job.then(self._read(job.fn))
 
 
 def answer(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], work: Callable[[], Any]) -> None:
     """Do `work` in this thread and give the coroutine that waits for `future` its result, or its error."""
     try:
-        told = partial(_resolve, future, work(), None)
+        result = work()
     except Exception as error:  # noqa: BLE001 - given to the coroutine
-        told = partial(_resolve, future, None, error)
-    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-        loop.call_soon_threadsafe(told)
-
-
-def _resolve(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
-    if future.done():
-        return
-    if error is not None:
-        future.set_exception(error)
+        tell(loop, settle_future, future, None, error)
     else:
-        future.set_result(result)
+        tell(loop, settle_future, future, result)

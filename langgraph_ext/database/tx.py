@@ -2,7 +2,8 @@
 
 A transaction function is `fn(tx, …)`. It names queries, and its verb says how many rows it expects; it returns plain
 values, never cursors, takes a few milliseconds at most, does no network, and takes time and ids as arguments. It may be
-run again when its group has to be repeated, so it keeps no state of its own.
+run again when its group has to be repeated, so it keeps no state of its own; one that adds rows without a key of their
+own asks `tx.repeated`.
 """
 
 from __future__ import annotations
@@ -31,11 +32,19 @@ class Cursor(Protocol):
 class Tx:
     """An open transaction. Valid only inside the function it was given to."""
 
-    __slots__ = ("_execute", "_queries")
+    __slots__ = ("_execute", "_queries", "repeated")
 
-    def __init__(self, execute: Callable[[str, Mapping[str, object]], Cursor], queries: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        execute: Callable[[str, Mapping[str, object]], Cursor],
+        queries: Mapping[str, str],
+        *,
+        repeated: bool = False,
+    ) -> None:
         self._execute = execute
         self._queries = queries
+        self.repeated = repeated
+        """Whether this transaction was tried before and nobody knows if it was committed: look, before adding rows."""
 
     def all(self, name: str, /, **params: object) -> list[Row]:
         """Every row of the named query, in its order."""

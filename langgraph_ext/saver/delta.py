@@ -17,7 +17,7 @@ from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address
-from langgraph_ext.saver.heads import decode_head
+from langgraph_ext.saver.fields import decode_fields
 from langgraph_ext.saver.host import DELTA_COUNTERS
 from langgraph_ext.saver.writes import merge, taken_answers
 
@@ -94,7 +94,7 @@ def unseeded(row: Row) -> set[str]:
     counters = canonical.decode(row["metadata"]).get(DELTA_COUNTERS)
     if not counters:
         return set()
-    written = decode_head(row["head"]).get("channel_versions", {})
+    written = decode_fields(row["body"]).get("channel_versions", {})
     return {channel for channel in counters if channel in written} - values.channels_of(
         values.decode_places(row["places"])
     )

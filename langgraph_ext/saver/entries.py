@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Collection
-from contextlib import suppress
+from functools import partial
+
+from langgraph_ext.database.loops import settle_future, tell
 
 __all__ = ["Entries", "Entry"]
 
@@ -66,7 +68,7 @@ class Entries:
         loop = asyncio.get_running_loop()
         for entry in entries:
             turn = loop.create_future()
-            if self._ask(entry, lambda turn=turn: _tell(loop, turn)):  # type: ignore[misc]
+            if self._ask(entry, partial(tell, loop, settle_future, turn)):
                 await turn
 
     def _ask(self, entry: Entry, waiter: Callable[[], object]) -> bool:
@@ -89,13 +91,3 @@ class Entries:
                 del self._entered[thread_id]
         for waiter in entry.waiters:
             waiter()
-
-
-def _tell(loop: asyncio.AbstractEventLoop, turn: asyncio.Future[None]) -> None:
-    with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-        loop.call_soon_threadsafe(_finish, turn)
-
-
-def _finish(turn: asyncio.Future[None]) -> None:
-    if not turn.done():
-        turn.set_result(None)

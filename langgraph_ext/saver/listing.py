@@ -105,7 +105,8 @@ def page(tx: Tx, listing: Listing) -> Page:
     now, later = listing.keys[:_LOADED], listing.keys[_LOADED:]
     seen: dict[tuple[str, str, str], bytes] = {}
     rows = [row for seq in now if (row := tx.maybe("put_get_by_seq", seq=seq)) is not None]
-    found = [with_parts(tx, row, seen) for row in rows if _matches(row, listing.wanted)]
+    listed = [row for row in rows if row["kind"] == "checkpoint"]  # prune may have come in between
+    found = [with_parts(tx, row, seen) for row in listed if _matches(row, listing.wanted)]
     rest = None if listing.exhausted and not later else replace(listing, keys=later)
     return Page(found, rest)
 

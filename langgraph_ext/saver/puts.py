@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -13,10 +13,10 @@ from langgraph_ext.database import Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address, encode_metadata, text
-from langgraph_ext.saver.heads import encode_head, unknown_keys
+from langgraph_ext.saver.fields import encode_fields, unknown_keys
 from langgraph_ext.saver.retention import rehome
 
-__all__ = ["Put", "prepare", "store"]
+__all__ = ["Put", "completed", "prepare", "store"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Put:
     parent_id: str | None
     run_id: str | None
     metadata: bytes
-    head: bytes
+    body: bytes
     packed: values.Packed
     stored_us: int
 
@@ -45,6 +45,15 @@ def prepare(
     stored_us: int,
 ) -> Put:
     """Check and encode a checkpoint, in the caller's thread.
+
+    Args:
+        address: Thread, namespace and parent.
+        config: Gives keys to the metadata.
+        checkpoint: What to store.
+        metadata: Must be JSON.
+        new_versions: The channels to encode; the parent should have the others.
+        dumps: The serde's encoder.
+        stored_us: When: microseconds since the epoch, UTC.
 
     Raises:
         InvalidArgument: Metadata, versions or names cannot be stored.
@@ -65,7 +74,7 @@ def prepare(
         parent_id=parent_id,
         run_id=run_id,
         metadata=encoded_metadata,
-        head=encode_head(checkpoint),
+        body=encode_fields(checkpoint),
         packed=packed,
         stored_us=stored_us,
     )
@@ -78,14 +87,26 @@ def _id_of(checkpoint: Checkpoint) -> str:
     return checkpoint_id
 
 
-def store(tx: Tx, put: Put) -> None:
-    """Store a checkpoint. Storing the same one again changes nothing; another under its id takes its place."""
+def completed(put: Put, dumps: values.Dumps) -> Put:
+    """The same put with every value encoded, for a parent that does not have them."""
+    return replace(put, packed=values.pack_all(put.packed, dumps))
+
+
+def store(tx: Tx, put: Put) -> bool:
+    """Store a checkpoint. Storing the same one again changes nothing; another under its id takes its place.
+
+    Returns:
+        False, and nothing is stored, if the parent lacks a value that `put` has not encoded: store it `completed`.
+    """
     where = {"thread_id": put.thread_id, "checkpoint_ns": put.checkpoint_ns}
     parent = None
     if put.parent_id is not None:
         parent = tx.maybe("put_places", **where, checkpoint_id=put.parent_id)
     inherited = values.decode_places(parent["places"]) if parent else None
-    places, data = values.lay_out(put.packed, put.parent_id, inherited)
+    layout = values.lay_out(put.packed, put.parent_id, inherited)
+    if layout is None:
+        return False
+    places, data = layout
     row: dict[str, object] = {
         **where,
         "checkpoint_id": put.checkpoint_id,
@@ -94,11 +115,12 @@ def store(tx: Tx, put: Put) -> None:
         "stored_us": put.stored_us,
         "metadata": put.metadata,
         "places": values.encode_places(places),
-        "head": put.head,
+        "body": put.body,
         "data": data,
     }
     if tx.run("put_insert", **row) == 0:
         _replace(tx, put, row)
+    return True
 
 
 def _replace(tx: Tx, put: Put, row: Mapping[str, object]) -> None:
@@ -107,7 +129,7 @@ def _replace(tx: Tx, put: Put, row: Mapping[str, object]) -> None:
     old = tx.one(
         "put_get", thread_id=place.thread_id, checkpoint_ns=place.checkpoint_ns, checkpoint_id=put.checkpoint_id
     )
-    same = all(old[name] == row[name] for name in ("parent_id", "metadata", "places", "head", "data"))
+    same = all(old[name] == row[name] for name in ("parent_id", "metadata", "places", "body", "data"))
     if same and old["kind"] == "checkpoint":
         return
     rehome(tx, place, {put.checkpoint_id})

@@ -17,7 +17,7 @@ from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address, config_of
-from langgraph_ext.saver.heads import decode_head
+from langgraph_ext.saver.fields import decode_fields
 from langgraph_ext.saver.writes import merge, taken_answers
 
 __all__ = ["Stored", "decode", "fetch", "with_parts"]
@@ -71,7 +71,7 @@ def decode(
     more = held.pop(values.MORE, {})
     thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
     parent_id = row["parent_id"]
-    checkpoint = {"id": row["checkpoint_id"], **decode_head(row["head"]), "channel_values": held, **more}
+    checkpoint = {"id": row["checkpoint_id"], **decode_fields(row["body"]), "channel_values": held, **more}
     return CheckpointTuple(
         config=config or config_of(thread_id, checkpoint_ns, row["checkpoint_id"]),
         checkpoint=checkpoint,  # type: ignore[arg-type]

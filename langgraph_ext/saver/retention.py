@@ -59,6 +59,8 @@ def copy_thread(tx: Tx, source: str, target: str, *, stored_us: int) -> None:
         InvalidArgument: The target already has rows; copying into it would mix two histories.
     """
     if tx.maybe("thread_exists", thread_id=target) is not None:
+        if tx.repeated and tx.one("thread_copied", target=target, stored_us=stored_us)["others"] == 0:
+            return  # an earlier try of this very call was committed
         raise InvalidArgument(
             f"copy_thread: thread {target!r} is not empty; name a new thread, or delete it first",
             details={"thread_id": target},

@@ -24,9 +24,9 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langgraph_ext.database import Fsync, Tx, open_database
+from langgraph_ext.database import Database, Fsync, Tx, open_database
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.saver import calls, delta, host, listing, puts, reading, retention
+from langgraph_ext.saver import delta, host, listing, puts, reading, retention, task_writes
 from langgraph_ext.saver.config import Address, address_of, text
 from langgraph_ext.saver.entries import Entries
 from langgraph_ext.saver.versions import Version, next_version
@@ -42,7 +42,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
     `aclose()`, `with` or `async with`.
 
     Args:
-        url: A path, `"sqlite:///runs.db"`, or `":memory:"`.
+        url: A path, `"sqlite:///runs.db"`, or `":memory:"`; or a `Database` to share, which `close` then closes too.
         fsync: `"full"` (default): what was acknowledged survives a power loss. `"normal"`: it survives the death of the
             process; a power loss may take the last commits, never the soundness of the file.
         serde: Encodes values; LangGraph's JsonPlusSerializer by default.
@@ -55,16 +55,14 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
 
     def __init__(
         self,
-        url: str | PathLike[str],
+        url: str | PathLike[str] | Database,
         *,
         fsync: Fsync = "full",
         serde: SerializerProtocol | None = None,
     ) -> None:
         super().__init__(serde=serde)
-        self.database = self._open_database(url, fsync=fsync)
+        self.database = url if isinstance(url, Database) else open_database(url, fsync=fsync)
         self.entries = Entries()
-
-    _open_database = staticmethod(open_database)
 
     @classmethod
     def from_conn_string(cls, conn_string: str) -> Self:
@@ -130,7 +128,8 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         put = self._prepare(address, config, checkpoint, metadata, new_versions)
         if ahead:
             self.entries.wait(ahead)
-        self.database.transact(puts.store, put)
+        if not self.database.transact(puts.store, put):
+            self.database.transact(puts.store, puts.completed(put, self.serde.dumps_typed))
         return _named(config, put)
 
     async def aput(
@@ -147,7 +146,9 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             put = self._prepare(address, config, checkpoint, metadata, new_versions)
             if ahead:
                 await self.entries.await_(ahead)
-            await self.database.queue(partial(puts.store, put=put))
+            if not await self.database.queue(partial(puts.store, put=put)):
+                put = puts.completed(put, self.serde.dumps_typed)
+                await self.database.queue(partial(puts.store, put=put))
         return _named(config, put)
 
     def put_writes(
@@ -164,9 +165,9 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         address = address_of(config, method="put_writes")
         entry = self.entries.enter(address.thread_id)
         try:
-            call = self._prepare_call(address, config, writes, task_id, task_path)
-            store = partial(calls.store, call=call)
-            self.database.submit(store, in_company=calls.may_linger(call), queued=entry.leave)
+            written = self._prepare_writes(address, config, writes, task_id, task_path)
+            store = partial(task_writes.store, written=written)
+            self.database.submit(store, in_company=task_writes.may_linger(written), queued=entry.leave)
         finally:
             entry.leave()
 
@@ -178,11 +179,11 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         async with self.database.room():
             entry = self.entries.enter(address.thread_id)
             try:
-                call = self._prepare_call(address, config, writes, task_id, task_path)
-                answer = self.database.queue(partial(calls.store, call=call))
+                written = self._prepare_writes(address, config, writes, task_id, task_path)
+                committed = self.database.queue(partial(task_writes.store, written=written))
             finally:
                 entry.leave()
-            await answer
+            await committed
 
     # -- reading
 
@@ -195,7 +196,9 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As `get_tuple`."""
         address = address_of(config, method="get_tuple")
-        return await self.database.aread(self._get, config, address)
+        return await self.database.aread_then(
+            lambda stored: self._decode(stored, config, address) if stored else None, reading.fetch, address
+        )
 
     def list(
         self,
@@ -237,7 +240,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         rest: listing.Listing | None = listing.start(config, filter=filter, before=before, limit=limit)
         left = limit
         while rest is not None and (left is None or left > 0):
-            found, rest = await self.database.aread(self._page, rest, left)
+            found, rest = await self.database.aread_then(partial(self._decode_page, left=left), listing.page, rest)
             for each in found:
                 yield each
             left = None if left is None else left - len(found)
@@ -247,14 +250,16 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
     ) -> Mapping[str, DeltaChannelHistory]:
         """What the ancestors of a checkpoint wrote to each channel, oldest first, back to its nearest stored value."""
         address = address_of(config, method="get_delta_channel_history")
-        return self.database.read(self._history, address, channels) if channels else {}
+        steps = self.database.read(delta.walk, address, channels) if channels else []
+        return delta.histories(steps, channels, self.serde.loads_typed)
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """As `get_delta_channel_history`."""
         address = address_of(config, method="get_delta_channel_history")
-        return await self.database.aread(self._history, address, channels) if channels else {}
+        then = partial(delta.histories, channels=channels, loads=self.serde.loads_typed)
+        return await self.database.aread_then(then, delta.walk, address, channels) if channels else {}
 
     # -- taking away
 
@@ -320,10 +325,10 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
 
     # -- the halves that both doors share
 
-    def _prepare_call(
+    def _prepare_writes(
         self, address: Address, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
-    ) -> calls.Call:
-        return calls.prepare(
+    ) -> task_writes.TaskWrites:
+        return task_writes.prepare(
             address,
             writes,
             task_id,
@@ -348,22 +353,14 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
     def _now_us(self) -> int:
         return self.database.clock_us()
 
-    def _get(self, tx: Tx, config: RunnableConfig, address: Address) -> CheckpointTuple | None:
-        stored = reading.fetch(tx, address)
-        return self._decode(stored, config, address) if stored else None
-
     def _decode(self, stored: reading.Stored, config: RunnableConfig, address: Address) -> CheckpointTuple:
         given = config if address.checkpoint_id is not None else None
         return reading.decode(stored, self.serde.loads_typed, config=given)
 
-    def _page(
-        self, tx: Tx, rest: listing.Listing, left: int | None
+    def _decode_page(
+        self, page: listing.Page, *, left: int | None
     ) -> tuple[Sequence[CheckpointTuple], listing.Listing | None]:
-        page = listing.page(tx, rest)
         return [reading.decode(stored, self.serde.loads_typed) for stored in page.found[:left]], page.rest
-
-    def _history(self, tx: Tx, address: Address, channels: Sequence[str]) -> Mapping[str, DeltaChannelHistory]:
-        return delta.histories(delta.walk(tx, address, channels), channels, self.serde.loads_typed)
 
 
 def _named(config: RunnableConfig, put: puts.Put) -> RunnableConfig:

@@ -9,7 +9,7 @@ A channel whose version is the parent's inherits the parent's place; any other i
 (thread, namespace), so a thread is copied row by row as it is, and versions are only ever compared, so they may be of
 any kind and two forks may reach the same one.
 
-This file is the only one that knows how values are laid out.
+How values are laid out is decided here alone; others walk from source to source and hand places back.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ __all__ = [
     "lay_out",
     "moved",
     "pack",
+    "pack_all",
     "sources",
     "unpack",
 ]
@@ -64,7 +65,6 @@ class Packed:
     others: Mapping[str, Any]
     """Values that the parent should already have, not encoded."""
     versions: Mapping[str, Any]
-    dumps: Dumps
 
 
 def pack(values: Mapping[str, Any], versions: Mapping[str, Any], new: Iterable[str], dumps: Dumps) -> Packed:
@@ -72,32 +72,36 @@ def pack(values: Mapping[str, Any], versions: Mapping[str, Any], new: Iterable[s
     fresh = {*new, MORE}
     encoded = [(channel, *dumps(value)) for channel, value in values.items() if channel in fresh]
     others = {channel: value for channel, value in values.items() if channel not in fresh}
-    return Packed(encoded, others, versions, dumps)
+    return Packed(encoded, others, versions)
 
 
-def lay_out(packed: Packed, parent_id: str | None, parent: Places | None) -> tuple[Places, bytes]:
+def pack_all(packed: Packed, dumps: Dumps) -> Packed:
+    """The same values, all of them encoded."""
+    others = [(channel, *dumps(value)) for channel, value in packed.others.items()]
+    return Packed([*packed.encoded, *others], {}, packed.versions)
+
+
+def lay_out(packed: Packed, parent_id: str | None, parent: Places | None) -> tuple[Places, bytes] | None:
     """Where each value goes, given the places of the parent (None when there is no parent, or it is not stored).
 
     Returns:
-        The places of this put, and its own data. A value the parent does not have at this version is written here, so
-        a checkpoint is always read back whole.
+        The places of this put, and its own data; None if the parent lacks a value, at its version, that is not encoded.
     """
     places: Places = {}
-    encoded = packed.encoded
-    if others := packed.others:
+    if packed.others:
         known: set[str] = set()
         if parent and parent_id:
             places = _inherited(packed, parent_id, parent, known)
-        missing = [channel for channel in others if channel not in known]
-        encoded = encoded + [(channel, *packed.dumps(others[channel])) for channel in missing]
+        if len(known) < len(packed.others):
+            return None
     own: dict[str, Place] = {}
     start = 0
-    for channel, kind, data in encoded:
+    for channel, kind, data in packed.encoded:
         own[channel] = [packed.versions.get(channel), kind, start, len(data)]
         start += len(data)
     if own:
         places[OWN] = own
-    return places, b"".join([data for _, _, data in encoded])
+    return places, b"".join([data for _, _, data in packed.encoded])
 
 
 def _inherited(packed: Packed, parent_id: str, parent: Places, known: set[str]) -> Places:

@@ -4,7 +4,7 @@ A write's slot is (task, position in its call), but for LangGraph's special chan
 slot keeps the first write it was given, a special slot the newest, also when one call mixes both (rule S3;
 InMemorySaver's rule). A call's row keeps its writes in their order of entry:
 
-    head = [[channel, type, length], …]      data = the values, end to end
+    body = [[channel, type, length], …]      data = the values, end to end
 
 Two kinds of writes are stored and not shown, for LangGraph would take them for what they are not (rule S12):
 
@@ -26,7 +26,7 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver.host import CONTROL_CHANNELS, ERROR_SOURCE_NODE, NULL_TASK
 
-__all__ = ["answers_in", "are_ordinary", "are_partial", "merge", "pack_call", "taken_answers"]
+__all__ = ["answers_in", "are_ordinary", "are_partial", "encode_writes", "merge", "taken_answers"]
 
 Slot = tuple[str, str, int]
 """`(task_path, task_id, position)`: in the order LangGraph applies writes."""
@@ -49,16 +49,16 @@ def answers_in(writes: Sequence[tuple[str, Any]], task_id: str) -> int | None:
     return len(lists[-1]) if lists and task_id != NULL_TASK else None
 
 
-def pack_call(writes: Sequence[tuple[str, Any]], dumps: Callable[[Any], tuple[str, bytes]]) -> tuple[bytes, bytes]:
-    """Head and data of one call's row."""
-    head: list[tuple[str, str, int]] = []
+def encode_writes(writes: Sequence[tuple[str, Any]], dumps: Callable[[Any], tuple[str, bytes]]) -> tuple[bytes, bytes]:
+    """Body and data of one call's row."""
+    body: list[tuple[str, str, int]] = []
     parts: list[bytes] = []
     for channel, value in writes:
         kind, data = dumps(value)
-        head.append((channel, kind, len(data)))
+        body.append((channel, kind, len(data)))
         parts.append(data)
     try:
-        return canonical.encode_exact(head), b"".join(parts)
+        return canonical.encode_exact(body), b"".join(parts)
     except TypeError as error:
         raise InvalidArgument(f"put_writes: a channel name cannot be stored: {error}") from error
 
@@ -85,9 +85,8 @@ def merge(
     slots: dict[tuple[str, int], tuple[Slot, str, str, bytes]] = {}
     for call in calls:
         task_id, data, start = call["task_id"], call["data"], 0
-        head = canonical.decode(call["head"])
         shown = _shown(call, taken)
-        for position, (channel, kind, length) in enumerate(head):
+        for position, (channel, kind, length) in enumerate(canonical.decode(call["body"])):
             at = WRITES_IDX_MAP.get(channel, position)
             if shown(channel) and (at < 0 or (task_id, at) not in slots):
                 slot = writes_sort_key(call["task_path"], task_id, at)

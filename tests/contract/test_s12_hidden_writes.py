@@ -119,3 +119,17 @@ def test_s12_a_program_that_writes_an_error_itself_means_what_it_writes(thread: 
     thread.put_writes(config(id=cid(1)), [("__error__", "no"), ("a", 1)], "task")
 
     assert [("task", "__error__", "no"), ("task", "a", 1)] == thread.writes(cid(1))
+
+
+def test_s12_a_copied_thread_hides_the_same(thread: Driver, write: Callable[..., None]) -> None:
+    """What a read hides is known to the copy as well, and the copy's own later calls count like any other."""
+    write(("__resume__", "yes"), task=NULL_TASK)
+    write(("__resume__", ["yes"]), task="asker")
+    write(("a", "partial"), ("__error__", "no"))
+    thread.copy_thread("t", "copy")
+    assert thread.writes(cid(1)) == thread.writes(cid(1), thread="copy")
+    thread.put_writes(config("copy", id=cid(1)), [("a", "whole")], "task")
+
+    assert [("asker", "__resume__", ["yes"]), ("task", "__error__", "no"), ("task", "a", "whole")] == thread.writes(
+        cid(1), thread="copy"
+    )

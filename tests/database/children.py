@@ -21,7 +21,7 @@ from typing import Any
 from langgraph_ext.database import Database
 from langgraph_ext.database.migrations import Migration, migrate
 from langgraph_ext.errors import StoreError
-from tests.database.notes import add, add_in_company, notes, open_notes, until
+from tests.database.notes import add, add_in_company, fail, notes, open_notes, until
 from tests.support.faults import Line, Points, faulty, kill_myself
 
 
@@ -361,3 +361,29 @@ def migrate_when_told(path: str, line: Line) -> None:
     line.tell("ready")
     line.hear()
     migrate_and_die(path, "", 0)
+
+
+def raise_inside(path: str, form: str, error: str) -> dict[str, Any]:
+    """A transaction raises what is no `Exception`: the answer its caller gets, and what becomes of the next calls."""
+    database = open_notes(path)
+    kinds = {"SystemExit": SystemExit, "GeneratorExit": GeneratorExit, "CancelledError": asyncio.CancelledError}
+
+    async def ask(fn: Any, *args: Any) -> Any:
+        try:
+            async with asyncio.timeout(2):
+                return await database.atransact(fn, *args)
+        except TimeoutError:
+            return "no answer"
+        except BaseException as raised:  # noqa: BLE001 - that is what this is about
+            return type(raised).__name__
+
+    def ask_sync(fn: Any, *args: Any) -> Any:
+        try:
+            return database.transact(fn, *args)
+        except BaseException as raised:  # noqa: BLE001 - that is what this is about
+            return type(raised).__name__
+
+    wrong = (fail, kinds[error]("inside"), "half")
+    answer = ask_sync(*wrong) if form == "sync" else asyncio.run(ask(*wrong))
+    after = [ask_sync(add, "sync"), asyncio.run(ask(add, "async"))]
+    return {"answer": answer, "next": [text for each in after for text in each], "stored": database.read(notes)}

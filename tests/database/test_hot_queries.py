@@ -26,11 +26,11 @@ EXACT = {
     "put_data": "checkpoint_log_put (thread_id=? AND checkpoint_ns=? AND checkpoint_id=?)",
     "put_latest": "checkpoint_log_put (thread_id=? AND checkpoint_ns=?)",
     "scan_namespace": "checkpoint_log_put (thread_id=? AND checkpoint_ns=? AND checkpoint_id<?)",
-    "writes_of": "checkpoint_log_call (thread_id=? AND checkpoint_ns=? AND checkpoint_id=?)",
-    "writes_delete": "checkpoint_log_call (thread_id=? AND checkpoint_ns=? AND checkpoint_id=?)",
+    "writes_of": "checkpoint_log_writes (thread_id=? AND checkpoint_ns=? AND checkpoint_id=?)",
+    "writes_delete": "checkpoint_log_writes (thread_id=? AND checkpoint_ns=? AND checkpoint_id=?)",
     "namespaces_of_run": "checkpoint_log_run (run_id=?)",
     "thread_delete_puts": "checkpoint_log_put (thread_id=?)",
-    "thread_delete_writes": "checkpoint_log_call (thread_id=?)",
+    "thread_delete_writes": "checkpoint_log_writes (thread_id=?)",
 }
 """What hot queries search by."""
 

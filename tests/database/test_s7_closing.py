@@ -66,6 +66,7 @@ async def test_s7_closing_lets_what_is_queued_finish(path: Path, locked: Any) ->
             await database.atransact(add, "late")
     await closing
 
+    assert [path] == list(path.parent.iterdir()), "a connection is still open"
     assert [(str(n),) for n in range(20)] == await asyncio.gather(*asked)
     assert [str(n) for n in range(20)] == open_notes(path).read(notes)
 
@@ -83,6 +84,7 @@ def test_s7_closing_waits_for_threads_that_are_inside(
         until(lambda: database._lane._closed, "closing begins")
     closing.result(20)
 
+    assert [path] == list(path.parent.iterdir()), "a connection is still open"
     assert ["first", *map(str, range(10))] == [text for each in (first, *others) for text in each.result(20)]
     assert 11 == len(open_notes(path).read(notes))
 

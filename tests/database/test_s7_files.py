@@ -122,7 +122,7 @@ def test_s8_a_file_may_be_spelt_in_several_ways(
     database.transact(add, "a")
 
     assert ["a"] == database.read(notes) == open_notes(path).read(notes)
-    assert path.samefile(database.path)
+    assert path.samefile(database.name)
     database.close()
 
 

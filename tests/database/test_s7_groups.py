@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from langgraph_ext.database import Database, lane
+from tests.database import children
 from tests.database.notes import (
     Counting,
     add,
@@ -22,6 +24,7 @@ from tests.database.notes import (
     waiting,
 )
 from tests.support.crowd import together
+from tests.support.faults import run
 
 NAMES = [f"n{number}" for number in range(40)]
 
@@ -121,18 +124,15 @@ async def test_s7_a_coroutine_that_fails_in_a_group_fails_alone(database: Databa
     assert ["a", "b"] == await database.aread(notes)
 
 
-@pytest.mark.parametrize("error", [SystemExit, asyncio.CancelledError, GeneratorExit])
-async def test_s7_a_call_that_raises_no_ordinary_error_hangs_nobody(
-    database: Database, error: type[BaseException]
-) -> None:
-    """What a value's own code raises inside (`sys.exit`, a cancellation) reaches its caller; the next call works."""
-    with pytest.raises(error):
-        database.transact(fail, error(), "half")
-    with pytest.raises(error):
-        await asyncio.wait_for(database.atransact(fail, error(), "half"), 2)
+@pytest.mark.parametrize("form", ["sync", "async"])
+@pytest.mark.parametrize("error", ["SystemExit", "GeneratorExit", "CancelledError"])
+def test_s7_a_call_that_raises_no_ordinary_error_hangs_nobody(path: Path, form: str, error: str) -> None:
+    """What a value's own code may raise inside (`sys.exit()`, a cancellation): its caller gets an answer, nothing of it
+    is stored, and the next call of either form works."""
+    report = run(children.raise_inside, str(path), form, error).value()
 
-    assert ("next",) == await asyncio.wait_for(database.atransact(add, "next"), 2)
-    assert ["next"] == database.read(notes)
+    assert "no answer" != report["answer"]
+    assert (["sync", "async"], ["sync", "async"]) == (report["next"], report["stored"])
 
 
 def test_s7_after_a_failure_the_lane_is_as_before(database: Database) -> None:

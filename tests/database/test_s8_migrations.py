@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from langgraph_ext.database import open_database
-from langgraph_ext.database.migrations import Migration, all_migrations, migrate
 from langgraph_ext.database.connection import WriteConnection
+from langgraph_ext.database.migrations import Migration, all_migrations, migrate
 from langgraph_ext.errors import StoreError
 from tests.database import children
 from tests.database.children import STEPS, made

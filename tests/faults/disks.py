@@ -9,7 +9,6 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +107,7 @@ def meet_the_end(saver: LedgerSaver, more_room: Callable[[], None]) -> dict[str,
     more_room()
     later = [put(saver, n) for n in range(whole, whole + 20)]
     after = stored(saver)
-    path = Path(saver.database.path)
+    path = Path(saver.database.name)
     saver.close()
     return {
         "code": code,
@@ -167,10 +166,7 @@ def fill_pages(folder: str) -> dict[str, Any]:
     def more_room() -> None:
         Bounded.pages = 1_000_000
 
-    class Saver(LedgerSaver):
-        _open_database = staticmethod(partial(open_database, connection=Bounded))
-
-    return meet_the_end(Saver(f"{folder}/runs.db"), more_room)
+    return meet_the_end(LedgerSaver(open_database(f"{folder}/runs.db", connection=Bounded)), more_room)
 
 
 # -- files and folders that may not be written

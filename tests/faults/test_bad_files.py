@@ -71,7 +71,7 @@ def test_s7_a_damaged_file_is_store_corrupt_untouched(path: Path, forms: Callabl
     assert [path] == list(path.parent.iterdir())
 
 
-@pytest.mark.parametrize("part", ["checkpoint_log", "checkpoint_log_put", "checkpoint_log_call"])
+@pytest.mark.parametrize("part", ["checkpoint_log", "checkpoint_log_put", "checkpoint_log_writes"])
 def test_s7_a_damaged_page_is_store_corrupt_where_it_is_needed(
     path: Path, forms: Callable[[Any], Driver], part: str
 ) -> None:

@@ -18,7 +18,6 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -87,10 +86,8 @@ class FaultySaver(LedgerSaver):
     """A saver over a faulty connection, with a clock that stands still so that rows can be compared."""
 
     def __init__(self, url: str, points: Points) -> None:
-        self._open_database = partial(  # type: ignore[misc]
-            open_database, connection=faulty(points), clock_us=lambda: 1_700_000_000_000_000
-        )
-        super().__init__(url)
+        still = 1_700_000_000_000_000
+        super().__init__(open_database(url, connection=faulty(points), clock_us=lambda: still))
 
 
 def kill_myself() -> None:

@@ -1,12 +1,12 @@
 -- Queries of the saver, over checkpoint_log (see migrations/0001_checkpoint_log.sql).
--- `task_id IS NULL` / `IS NOT NULL` stands in every one of them: it names the partial index.
+-- `task_id IS NULL` / `IS NOT NULL` names the partial index that serves a query.
 
 -- name: put_insert
 -- No row changes when the checkpoint id is already there (only one transaction writes at a time).
 INSERT INTO checkpoint_log (
-    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, stored_us, metadata, places, head, data
+    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, stored_us, metadata, places, body, data
 ) SELECT
-    'checkpoint', :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :stored_us, :metadata, :places, :head,
+    'checkpoint', :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :stored_us, :metadata, :places, :body,
     :data
 WHERE NOT EXISTS (
     SELECT 1 FROM checkpoint_log
@@ -16,9 +16,9 @@ WHERE NOT EXISTS (
 
 -- name: writes_insert
 INSERT INTO checkpoint_log (
-    kind, thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, answers, partial, stored_us, head, data
+    kind, thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, answers, partial, stored_us, body, data
 ) VALUES (
-    'writes', :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :task_path, :answers, :partial, :stored_us, :head,
+    'writes', :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :task_path, :answers, :partial, :stored_us, :body,
     :data
 );
 
@@ -27,15 +27,15 @@ SELECT parent_id, places FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
 
 -- name: put_get
-SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, head, data FROM checkpoint_log
+SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
 
 -- name: put_get_by_seq
-SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, head, data FROM checkpoint_log
+SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data FROM checkpoint_log
 WHERE seq = :seq;
 
 -- name: put_latest
-SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, head, data FROM checkpoint_log
+SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND task_id IS NULL AND kind = 'checkpoint'
 ORDER BY checkpoint_id DESC
 LIMIT 1;
@@ -45,10 +45,17 @@ SELECT data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
 
 -- name: writes_of
-SELECT seq, task_id, task_path, partial, head, data FROM checkpoint_log
+SELECT seq, task_id, task_path, partial, body, data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
     AND task_id IS NOT NULL
 ORDER BY seq;
+
+-- name: writes_same
+-- The row of this very call, looked for when nobody knows whether an earlier try of it was committed.
+SELECT seq FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
+    AND task_id IS NOT NULL AND task_id = :task_id AND stored_us = :stored_us AND body = :body
+LIMIT 1;
 
 -- name: answer_taken
 -- Whether a task has stored, after the answer at :seq, more answers than it had before it.
@@ -111,7 +118,7 @@ ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC
 LIMIT :size;
 
 -- name: puts_of_namespace
-SELECT seq, kind, checkpoint_id, run_id, metadata, places, head FROM checkpoint_log
+SELECT seq, kind, checkpoint_id, run_id, metadata, places, body FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND task_id IS NULL
 ORDER BY checkpoint_id;
 
@@ -157,15 +164,25 @@ UNION ALL
 SELECT 1 AS found FROM checkpoint_log WHERE thread_id = :thread_id AND task_id IS NOT NULL
 LIMIT 1;
 
+-- name: thread_copied
+-- Whether every row of the target came with the copy of this moment.
+SELECT count(*) AS others FROM checkpoint_log
+WHERE seq IN (
+    SELECT seq FROM checkpoint_log WHERE thread_id = :target AND task_id IS NULL
+    UNION ALL
+    SELECT seq FROM checkpoint_log WHERE thread_id = :target AND task_id IS NOT NULL
+)
+    AND stored_us <> :stored_us;
+
 -- name: thread_copy
 -- Positions inside a thread are relative to it (values.py), so rows are copied as they are.
 INSERT INTO checkpoint_log (
-    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, stored_us, metadata, places, head,
+    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, stored_us, metadata, places, body,
     data
 )
 SELECT
     kind, :target, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, :stored_us, metadata, places,
-    head, data
+    body, data
 FROM checkpoint_log
 WHERE seq IN (
     SELECT seq FROM checkpoint_log WHERE thread_id = :source AND task_id IS NULL

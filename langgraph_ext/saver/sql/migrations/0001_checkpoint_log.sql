@@ -7,15 +7,15 @@
 -- Undo     DROP TABLE checkpoint_log;
 -- oldest_reader: 1
 --
--- kind        checkpoint   a put: metadata, head and the values it was the first to carry
+-- kind        checkpoint   a put: metadata, body and the values it was the first to carry
 --             ancestor     a put that prune removed from sight but a DeltaChannel below it still needs
---             writes       a put_writes call: head lists its writes in order, data holds their values
+--             writes       a put_writes call: body lists its writes in order, data holds their values
 -- task_id     null exactly in rows of puts; each of the two kinds has an index of its own
 -- answers     how many answers (LangGraph's __resume__ list) a task says it was given; null in calls without such a list
 -- partial     1 in a call of a failing task whose other writes are stored and not shown (saver/writes.py)
 -- run_id      metadata's run_id of a put that belongs to a run (a copied thread's rows belong to none)
 -- places      of a put: where each channel's value lies (saver/values.py)
--- head        of a put: the checkpoint's own fields (saver/heads.py); of a call: its writes in order (saver/writes.py)
+-- body        of a put: the checkpoint's own fields (saver/fields.py); of a call: its writes in order (saver/writes.py)
 -- data        encoded values, end to end
 -- seq         is never used twice, also after deletions: readers may keep it as a cursor
 CREATE TABLE checkpoint_log (
@@ -33,17 +33,17 @@ CREATE TABLE checkpoint_log (
     stored_us     INTEGER NOT NULL,
     metadata      BLOB,
     places        BLOB,
-    head          BLOB    NOT NULL,
+    body          BLOB    NOT NULL,
     data          BLOB    NOT NULL,
     CHECK ((task_id IS NULL) = (kind <> 'writes'))
 ) STRICT;
 
--- Holds what a filtered listing looks at, so that it passes over checkpoints without reading their rows. One put for each
--- checkpoint id: see put_insert.
-CREATE INDEX checkpoint_log_put ON checkpoint_log (thread_id, checkpoint_ns, checkpoint_id, kind, metadata)
+-- In SQLite it holds what a filtered listing looks at, so that it passes over checkpoints without reading their rows.
+-- One put for each checkpoint id: see put_insert.
+CREATE INDEX checkpoint_log_put ON checkpoint_log (thread_id, checkpoint_ns, checkpoint_id, kind /*sqlite , metadata */)
     WHERE task_id IS NULL;
 
-CREATE INDEX checkpoint_log_call ON checkpoint_log (thread_id, checkpoint_ns, checkpoint_id, seq)
+CREATE INDEX checkpoint_log_writes ON checkpoint_log (thread_id, checkpoint_ns, checkpoint_id, seq)
     WHERE task_id IS NOT NULL;
 
 CREATE INDEX checkpoint_log_answers ON checkpoint_log (thread_id, seq)

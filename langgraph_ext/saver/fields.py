@@ -1,6 +1,6 @@
-"""Heads: the JSON part of a put's row, the fields of a checkpoint that are neither columns nor channel values.
+"""Fields: what a checkpoint has besides its id, parent, metadata and channel values; the `body` of a put's row.
 
-    head = {"v", "ts", "channel_versions", "versions_seen", "updated_channels"}
+    body = {"v", "ts", "channel_versions", "versions_seen", "updated_channels"}
 
 A field that was not there when the checkpoint was put is not there when it is read. A version's leading zeros, 24 of
 them in most versions, are written as one byte that JSON text never holds. Keys of a checkpoint that this file does not
@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import Checkpoint
 from langgraph_ext import canonical
 from langgraph_ext.errors import InvalidArgument
 
-__all__ = ["decode_head", "encode_head", "unknown_keys"]
+__all__ = ["decode_fields", "encode_fields", "unknown_keys"]
 
 _FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
 _ELSEWHERE = frozenset((*_FIELDS, "id", "channel_values"))
@@ -25,8 +25,8 @@ _ZEROS = b'"' + b"0" * 24
 _SHORT = b'"\x01'
 
 
-def encode_head(checkpoint: Checkpoint) -> bytes:
-    """The head of a checkpoint.
+def encode_fields(checkpoint: Checkpoint) -> bytes:
+    """The body of a put's row.
 
     Raises:
         InvalidArgument: A version, channel or node name cannot be stored.
@@ -38,9 +38,9 @@ def encode_head(checkpoint: Checkpoint) -> bytes:
         raise InvalidArgument(f"put: {error}; versions are numbers or text, channel and node names are text") from error
 
 
-def decode_head(head: bytes) -> dict[str, Any]:
+def decode_fields(body: bytes) -> dict[str, Any]:
     """The fields of a checkpoint, as they were put."""
-    fields: dict[str, Any] = canonical.decode(head.replace(_SHORT, _ZEROS))
+    fields: dict[str, Any] = canonical.decode(body.replace(_SHORT, _ZEROS))
     return fields
 
 

@@ -1,4 +1,4 @@
-"""Calls: the transaction that stores what one `put_writes` was given."""
+"""Task writes: the transaction that stores what one `put_writes` was given."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import host
 from langgraph_ext.saver.config import Address, text
 from langgraph_ext.saver.values import Dumps
-from langgraph_ext.saver.writes import answers_in, are_ordinary, are_partial, pack_call
+from langgraph_ext.saver.writes import answers_in, are_ordinary, are_partial, encode_writes
 
-__all__ = ["Call", "may_linger", "prepare", "store"]
-
-
-_NO_WRITES = b"[]"
+__all__ = ["TaskWrites", "may_linger", "prepare", "store"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """A `put_writes` call on its way into the log: checked and encoded."""
+class TaskWrites:
+    """What a task wrote, on its way into the log: checked and encoded."""
 
     thread_id: str
     checkpoint_ns: str
     checkpoint_id: str
     task_id: str
     task_path: str
-    head: bytes
+    body: bytes
     data: bytes
+    count: int
+    """How many writes there are."""
     answers: int | None
     """How many answers the task says it was given, if it says so."""
     partial: bool
@@ -48,8 +47,8 @@ def prepare(
     in_loop: bool,
     dumps: Dumps,
     stored_us: int,
-) -> Call:
-    """Check and encode, in the caller's thread. `in_loop`: the call comes from a running graph.
+) -> TaskWrites:
+    """Check and encode, in the caller's thread. `in_loop`: they come from a running graph.
 
     Raises:
         InvalidArgument: The config names no checkpoint, or a name cannot be stored.
@@ -57,15 +56,16 @@ def prepare(
     thread_id, checkpoint_ns, checkpoint_id = address
     if checkpoint_id is None:
         raise InvalidArgument("put_writes: the config names no checkpoint; pass the checkpoint_id being executed")
-    head, data = pack_call(writes, dumps)
-    return Call(
+    body, data = encode_writes(writes, dumps)
+    return TaskWrites(
         thread_id=thread_id,
         checkpoint_ns=checkpoint_ns,
         checkpoint_id=checkpoint_id,
         task_id=text(task_id, "task_id", "put_writes"),
         task_path=text(task_path, "task_path", "put_writes"),
-        head=head,
+        body=body,
         data=data,
+        count=len(writes),
         answers=answers_in(writes, task_id),
         partial=in_loop and are_partial(writes),
         ordinary=are_ordinary(writes),
@@ -73,29 +73,42 @@ def prepare(
     )
 
 
-def may_linger(call: Call) -> bool:
-    """Whether it may wait a moment to share its commit with the put that usually follows it.
+def may_linger(written: TaskWrites) -> bool:
+    """Whether they may wait a moment to share their commit with the put that usually follows.
 
     LangGraph does not wait for `put_writes` in a step; it does wait for the end of what it asked, an interrupt, and the
     tasks of a fan-out come too many at once for each to wait.
     """
-    return call.ordinary and not host.is_send(call.task_path)
+    return written.ordinary and not host.is_send(written.task_path)
 
 
-def store(tx: Tx, call: Call) -> None:
-    """Append the call to the log. A call without writes leaves nothing."""
-    if call.head == _NO_WRITES:
-        return
-    tx.run(
-        "writes_insert",
-        thread_id=call.thread_id,
-        checkpoint_ns=call.checkpoint_ns,
-        checkpoint_id=call.checkpoint_id,
-        task_id=call.task_id,
-        task_path=call.task_path,
-        answers=call.answers,
-        partial=1 if call.partial else None,
-        stored_us=call.stored_us,
-        head=call.head,
-        data=call.data,
+def store(tx: Tx, written: TaskWrites) -> None:
+    """Append them to the log. A call without writes leaves nothing."""
+    row = {
+        "thread_id": written.thread_id,
+        "checkpoint_ns": written.checkpoint_ns,
+        "checkpoint_id": written.checkpoint_id,
+        "task_id": written.task_id,
+        "task_path": written.task_path,
+        "answers": written.answers,
+        "partial": 1 if written.partial else None,
+        "stored_us": written.stored_us,
+        "body": written.body,
+        "data": written.data,
+    }
+    if written.count and not (tx.repeated and _is_stored(tx, written)):
+        tx.run("writes_insert", **row)
+
+
+def _is_stored(tx: Tx, written: TaskWrites) -> bool:
+    """Whether an earlier try of this very call was committed."""
+    found = tx.maybe(
+        "writes_same",
+        thread_id=written.thread_id,
+        checkpoint_ns=written.checkpoint_ns,
+        checkpoint_id=written.checkpoint_id,
+        task_id=written.task_id,
+        stored_us=written.stored_us,
+        body=written.body,
     )
+    return found is not None

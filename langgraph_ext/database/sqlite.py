@@ -1,29 +1,32 @@
-"""The engine under the lane: commits a group of transactions as one.
+"""SQLite under the lane: commits a group of transactions as one, and lends readers.
 
-Opened by the first group, so that opening never runs on an event loop. Closing is safe because only the lane closes it,
-when nobody leads (closing a connection that another thread uses crashes Python 3.11).
+Opened by the first group, so that opening never runs on an event loop. Closing is safe because only the lane closes the
+write connection, when nobody leads, and a reader is closed by who has borrowed it (closing a connection that another
+thread uses crashes Python 3.11).
 """
 
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import partial
 from typing import Any
 
 from langgraph_ext.database import wal
-from langgraph_ext.database.connection import Fsync, WriteConnection, patiently, prepare_file, translate
-from langgraph_ext.database.lane import Call
+from langgraph_ext.database.connection import IN_MEMORY, Fsync, WriteConnection, patiently, prepare_file, translate
+from langgraph_ext.database.lane import Queued
 from langgraph_ext.database.migrations import check, migrate
+from langgraph_ext.database.readers import Readers
 from langgraph_ext.database.tx import Tx
-from langgraph_ext.errors import LangGraphExtError
 
-__all__ = ["SqliteEngine"]
+__all__ = ["SqliteBackend"]
 
-Outcome = tuple[Any, Exception | None]
+Outcome = tuple[Any, BaseException | None]
 
 
-class SqliteEngine:
+class SqliteBackend:
     """One SQLite file and its write connection."""
 
     def __init__(
@@ -41,13 +44,24 @@ class SqliteEngine:
         self._clock_us = clock_us
         self._connection_class = connection
         self._connection: WriteConnection | None = None
+        self._readers = Readers(lambda: self.path, queries=queries)
+
+    @property
+    def name(self) -> str:
+        """The file's path as it was given, absolute once it is open."""
+        return self.path
+
+    @property
+    def reads_apart(self) -> bool:
+        """A database in memory has one connection, which reads and writes."""
+        return self.path != IN_MEMORY
 
     @property
     def is_open(self) -> bool:
         """Whether the file is open and migrated."""
         return self._connection is not None
 
-    def commit(self, group: list[Call]) -> None:
+    def commit(self, group: list[Queued]) -> None:
         """Run a group as one transaction and settle every call of it.
 
         A call that fails before it wrote anything fails alone. If one fails half-way, the whole group is rolled back
@@ -56,8 +70,11 @@ class SqliteEngine:
         connection: WriteConnection | None = None
         try:
             connection = self._open()
-            connection.begin()
-            self._run(connection, group)
+            if any(call.fn for call in group):
+                connection.begin()
+                self._run(connection, group)
+            else:
+                self._settle(group, [(None, None)] * len(group))
         except Exception as error:  # noqa: BLE001 - given to the callers
             _settle_all(group, error, self.path)
         finally:
@@ -65,32 +82,43 @@ class SqliteEngine:
             if connection is not None:
                 connection.rollback()
 
-    def _run(self, connection: WriteConnection, group: list[Call]) -> None:
-        tx = Tx(connection.execute, self._queries)
+    def _run(self, connection: WriteConnection, group: list[Queued]) -> None:
         outcomes: list[Outcome] = []
         for call in group:
             before = connection.changes
+            tx = Tx(connection.execute, self._queries, repeated=call.attempted)
             try:
-                outcomes.append((call.fn(tx), None))
-            except Exception as error:
+                outcomes.append((call.fn(tx) if call.fn else None, None))
+            except BaseException as error:
+                if _is_ctrl_c(error):
+                    raise
                 if connection.changes == before and connection.in_transaction:
                     outcomes.append((None, error))
                     continue
                 connection.rollback()
-                if len(group) == 1:
-                    raise
-                for single in group:
-                    self.commit([single])
+                self._one_by_one(group, error)
                 return
+        for call in group:
+            call.attempted = True
+        ended: BaseException | None = None
         try:
             connection.commit()
-        except KeyboardInterrupt:
-            if not connection.in_transaction:  # it came after the commit took hold
-                self._settle(group, outcomes)
+        except BaseException as error:
+            ended = error
             raise
-        self._settle(group, outcomes)
+        finally:
+            if ended is None or (_is_ctrl_c(ended) and not connection.in_transaction):
+                self._settle(group, outcomes)
 
-    def _settle(self, group: list[Call], outcomes: list[Outcome]) -> None:
+    def _one_by_one(self, group: list[Queued], error: BaseException) -> None:
+        """One of them failed after it had written: only alone do they not share its fate."""
+        if len(group) == 1:
+            group[0].settle(error=_ours(error, self.path))
+        else:
+            for single in group:
+                self.commit([single])
+
+    def _settle(self, group: list[Queued], outcomes: list[Outcome]) -> None:
         for call, (result, failure) in zip(group, outcomes, strict=True):
             call.settle(result, None if failure is None else _ours(failure, self.path))
 
@@ -110,14 +138,24 @@ class SqliteEngine:
             self._connection = connection
         return self._connection
 
+    def read(self, fn: Callable[[Tx], Any]) -> Any:
+        """Run `fn(tx)` on one snapshot, on a connection that cannot write."""
+        return self._readers.read(fn)
+
     def close(self) -> None:
-        """Close the connection. Only the lane calls this, when nobody leads."""
+        """Close the write connection, and the readers as they come back."""
+        self._readers.close()
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
 
-def _ours(error: Exception, path: str) -> Exception:
+def _is_ctrl_c(error: BaseException) -> bool:
+    """Whether it came from outside: it then belongs to the leader, and not to the transaction it happened to hit."""
+    return isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread()
+
+
+def _ours(error: BaseException, path: str) -> BaseException:
     if not isinstance(error, sqlite3.Error):
         return error
     ours = translate(error, path)
@@ -125,12 +163,11 @@ def _ours(error: Exception, path: str) -> Exception:
     return ours
 
 
-def _settle_all(group: list[Call], error: Exception, path: str) -> None:
+def _settle_all(group: list[Queued], error: Exception, path: str) -> None:
     """Give each caller an error of its own: one instance raised in several threads would mix their tracebacks."""
     for call in group:
         ours = _ours(error, path)
-        if isinstance(ours, LangGraphExtError) and len(group) > 1:
-            copy = type(ours)(*ours.args, code=ours.code, retryable=ours.retryable, details=dict(ours.details))
-            copy.__cause__ = ours.__cause__
-            ours = copy
+        if len(group) > 1:
+            cause, ours = ours.__cause__, copy(ours)
+            ours.__cause__ = cause
         call.settle(error=ours)

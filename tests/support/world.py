@@ -1,0 +1,200 @@
+"""Two LedgerSavers on one file and a reference saver beside them: whatever is done to one is done to the other.
+
+Operations take small numbers and turn them into ids that meet each other: mostly new checkpoints on top of the newest,
+as LangGraph makes them, but also old ids again, missing parents, and writes to what is not there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import langgraph_ext
+from langgraph_ext.errors import InvalidArgument
+from tests.support.build import NULL_TASK, cid, config, metadata
+from tests.support.compare import difference, facts, typed
+from tests.support.driver import Driver
+from tests.support.reference import Reference
+
+KEEP, DROP = object(), object()
+"""A channel that stays as it is; one that loses its value."""
+
+SPACES = ["", "a|b:1"]
+CHANNELS = ["a", "b", "c"]
+
+Place = tuple[str, str]
+"""Thread and namespace."""
+
+
+class World:
+    """What is done to it is done to LedgerSaver and to the reference; what they answer must be the same.
+
+    Args:
+        version: Spells the n-th version.
+    """
+
+    def __init__(self, version: Callable[[int], Any]) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.loop = asyncio.new_event_loop()
+        self.reference = Driver(Reference(), "sync", self.loop)
+        self.savers = [self._open(), self._open()]
+        self.version = version
+        self.versions_used = self.newest = 0
+        self.last: dict[tuple[str, str, str], tuple[dict[str, Any], dict[str, Any]]] = {}
+        """Values and versions of every checkpoint that was put."""
+
+    def close(self) -> None:
+        for saver in self.savers:
+            saver.close()
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
+        shutil.rmtree(self.folder)
+
+    def both(self, form: Any, which: int) -> tuple[Driver, Driver]:
+        """The reference, and one of the two savers in one of its forms."""
+        return self.reference, Driver(self.savers[which], form, self.loop)
+
+    # -- operations
+
+    def put(
+        self,
+        form: Any,
+        which: int,
+        place: Place,
+        *,
+        new: int,
+        above: int,
+        changes: Any,
+        listed: str,
+        run_id: Any,
+        tag: Any,
+    ) -> None:
+        """A new checkpoint, or an old id again; the parent is one below, one that is missing, or none."""
+        id = self._pick_new(place, new)
+        parent = self._pick_parent(place, id, above)
+        held, versions = map(dict, self.last.get((*place, parent or ""), ({}, {})))
+        changed = {channel: value for channel, value in changes.items() if value is not KEEP}
+        for channel, value in changed.items():
+            self.versions_used += 1
+            versions[channel] = self.version(self.versions_used)
+            held.pop(channel, None)
+            if value is not DROP:
+                held[channel] = value
+        parts = {
+            "new": {"changed": {c: versions[c] for c in changed}, "all": versions, "none": {}}[listed],
+            "meta": metadata(new, tag=tag) | ({} if run_id is None else {"run_id": run_id}),
+            "versions_seen": {"n": versions},
+        }
+        where = {"thread": place[0], "ns": place[1], "parent": parent}
+        answers = [each.save(id, held, versions, **where, **parts) for each in self.both(form, which)]
+        assert answers[0] == answers[1]
+        self.last[(*place, id)] = held, versions
+
+    def write(
+        self, form: Any, which: int, place: Place, *, pick: int, batch: Any, task: str, path: str, in_graph: bool
+    ) -> None:
+        """Writes of a task to a checkpoint that is there, will be, or never comes."""
+        runtime = {"__pregel_runtime": object()} if in_graph else {}
+        if task == NULL_TASK:  # it is given answers and updates; it never fails
+            batch = [write for write in batch if write[0] != "__error__"]
+        for each in self.both(form, which):
+            each.put_writes(config(*place, self.pick(place, pick), **runtime), batch, task, path)
+
+    def take_away(self, form: Any, which: int, *, what: str, threads: list[str], runs: list[str]) -> None:
+        """The checkpoints of runs, all but the newest, or whole threads."""
+        for each in self.both(form, which):
+            if what == "runs":
+                each.delete_for_runs(runs)
+            elif what == "thread":
+                each.delete_thread(threads[0] if threads else "nobody")
+            else:
+                each.prune(threads, strategy=what)
+
+    def copy(self, form: Any, which: int, *, source: str, target: str) -> None:
+        """Into an empty thread; into one that holds anything, writes included, it is refused."""
+        memory: Any = self.reference.saver
+        reference, ours = self.both(form, which)
+        if any(memory.storage[target].values()) or any(call.place[0] == target for call in memory.calls):
+            with pytest.raises(InvalidArgument):
+                ours.copy_thread(source, target)
+            return
+        for each in (reference, ours):
+            each.copy_thread(source, target)
+        for (thread, ns, id), what in list(self.last.items()):
+            if thread == source:
+                self.last[(target, ns, id)] = what
+
+    def reopen(self, form: Any, which: int) -> None:
+        """Close one of the two savers, in either form, and open another one in its place."""
+        if form == "sync":
+            self.savers[which].close()
+        else:
+            self.loop.run_until_complete(self.savers[which].aclose())
+        self.savers[which] = self._open()
+
+    def look(self, form: Any, which: int, place: Place, *, ns: Any, pick: int | None, wanted: Any, limit: Any) -> None:
+        """Every way to read: the latest or one by its id, a filtered page from there downwards, the delta history."""
+        id = None if pick is None else self.pick(place, pick)
+        options = {"filter": wanted, "limit": limit, "before": id and config(id=id)}
+        answers = [
+            (
+                typed(facts(each.get_tuple(config(*place, id)))),
+                [facts(item) for item in each.list(config(place[0], ns), **options)],
+                [facts(item) for item in each.list(config(place[0], ns, id), filter=wanted)],
+                each.history(config(*place, id), [*CHANNELS, "never"]),
+            )
+            for each in self.both(form, which)
+        ]
+        assert difference(*answers) is None
+
+    def compare(self) -> None:
+        """All that is stored: every checkpoint of every thread, as both forms and both savers list them."""
+        expected = _everything(self.reference)
+        for which, form in enumerate(("sync", "async")):
+            assert difference(expected, _everything(self.both(form, which)[1])) is None
+
+    # -- ids
+
+    def stored(self, place: Place) -> list[str]:
+        """The ids of a namespace, newest first."""
+        memory: Any = self.reference.saver
+        return sorted(memory.storage[place[0]][place[1]], reverse=True)
+
+    def pick(self, place: Place, pick: int) -> str:
+        """Mostly an id that is stored, the newest ones more often; else one that never was, or is no more."""
+        ids = self.stored(place)
+        return ids[pick // 2 % len(ids)] if ids and pick < 10 else _id_at(place, pick)
+
+    def _pick_new(self, place: Place, pick: int) -> str:
+        """Mostly an id above all others; else one that is stored, or one in between."""
+        if pick > 8:
+            return self.pick(place, pick - (pick < 10) * 9)
+        self.newest += 1
+        return _id_at(place, 12 + self.newest)
+
+    def _pick_parent(self, place: Place, id: str, pick: int) -> str | None:
+        """Mostly a stored checkpoint below `id`, the newest ones more often; else none, or one that is missing."""
+        below = [each for each in self.stored(place) if each < id]
+        return {0: None, 1: cid(0)}.get(pick, below[(pick - 2) // 4 % len(below)] if below else None)
+
+    def _open(self) -> langgraph_ext.LedgerSaver:
+        return langgraph_ext.LedgerSaver(self.folder / "runs.db", fsync="normal")
+
+
+def _id_at(place: Place, n: int) -> str:
+    """Ids differ between namespaces, so that a thread's listing has one order only."""
+    return cid(n * len(SPACES) + SPACES.index(place[1]))
+
+
+def _everything(store: Driver) -> Any:
+    """All that is listed; ids that several threads share are put in one order."""
+    found = store.list(None)
+    ids = [item.checkpoint["id"] for item in found]
+    assert ids == sorted(ids, reverse=True)
+    return sorted((typed(facts(item)) for item in found), key=lambda fact: repr(fact["at"]))
