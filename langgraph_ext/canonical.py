@@ -1,7 +1,8 @@
 """Canonical JSON and digests: one value, one text.
 
-UTF-8, keys sorted by code point, no insignificant space, no NaN or Infinity, integers exact (64 bits). What cannot be
-written that way is refused with the path of the offending part, never degraded.
+UTF-8, keys sorted by code point, no insignificant space, no NaN or Infinity, integers exact (64 bits). Subclasses of
+str and float (enumerations among them) and UUIDs are written as the text or number they are. All else is refused, with
+the path of the offending part.
 """
 
 from __future__ import annotations
@@ -36,8 +37,11 @@ def encode_plain(value: Any, *, where: str = "value") -> bytes:
 
 
 def encode_exact(value: Any) -> bytes:
-    """As `encode_plain`, for values of our own making: no floats but finite ones, only text as keys. No checks."""
-    return orjson.dumps(value)
+    """As `encode_plain`, for values of our own making, whose floats are finite: one check less."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return orjson.dumps(_plain(value, _DEEPEST))
 
 
 def decode(data: bytes) -> Any:
@@ -53,12 +57,33 @@ def digest(data: bytes) -> str:
 def _encode(value: Any, where: str, options: int) -> bytes:
     try:
         data = orjson.dumps(value, option=options)
-    except TypeError as error:
-        raise TypeError(_culprit(value, where, _DEEPEST) or f"{where} is not JSON: {error}") from None
+    except TypeError:
+        data = _encode_plainly(value, where, options)
     # orjson writes NaN and Infinity as null; a walk is needed only where a null was written.
     if b"null" in data and (found := _culprit(value, where, _DEEPEST)):
         raise TypeError(found)
     return data
+
+
+def _encode_plainly(value: Any, where: str, options: int) -> bytes:
+    """A second try, without subclasses that orjson does not know (keys that are an enumeration's, numpy's floats)."""
+    try:
+        return orjson.dumps(_plain(value, _DEEPEST), option=options)
+    except TypeError as error:
+        raise TypeError(_culprit(value, where, _DEEPEST) or f"{where} is not JSON: {error}") from None
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """The same value with str and float instead of their subclasses."""
+    if depth == 0:
+        return value
+    if isinstance(value, dict):
+        return {
+            str.__str__(key) if isinstance(key, str) else key: _plain(part, depth - 1) for key, part in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [_plain(part, depth - 1) for part in value]
+    return float(value) if isinstance(value, float) else value
 
 
 _DEEPEST = 254
@@ -78,10 +103,10 @@ def _culprit(value: Any, path: str, depth: int) -> str | None:
         return None
     if isinstance(value, list | tuple):
         return next(filter(None, (_culprit(part, f"{path}[{at}]", depth - 1) for at, part in enumerate(value))), None)
-    if isinstance(value, float) and not math.isfinite(value):
-        return f"{path} is {value!r}, which JSON cannot hold"
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"{path} is {value!r}, which JSON cannot hold"
     try:
         orjson.dumps(value, option=_NOT_SILENTLY)
     except TypeError as error:
-        return f"{path} is a {type(value).__name__} that JSON cannot hold ({error})"
+        return f"{path} is of type {type(value).__name__}, which JSON cannot hold ({error})"
     return None

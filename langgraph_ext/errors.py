@@ -57,7 +57,8 @@ class StoreError(LangGraphExtError):
     Codes: `store_busy` (another process held the write lock too long; retryable), `store_full` (no space left),
     `store_corrupt` (not a sound database), `store_foreign` (a sound database that is not ours), `store_newer` (written
     by a newer version that older code must not touch), `store_unwritable` (missing folder, no permission), `store_io`
-    (the system reported an I/O error), `closed` (the object was closed), `forked` (opened in a parent process).
+    (the system reported an I/O error), `store_error` (anything else the driver reports), `closed` (the object was
+    closed), `forked` (used in a parent process).
     """
 
     code = "store_error"

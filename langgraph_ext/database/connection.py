@@ -128,7 +128,7 @@ def prepare_file(path: str) -> str:
         return path
     full = os.path.abspath(path)
     try:
-        os.close(os.open(full, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        os.close(os.open(os.path.realpath(full), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:
         pass
     except OSError as error:

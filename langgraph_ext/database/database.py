@@ -67,7 +67,7 @@ def open_database(
             else f"{url!r} names no database; use a path, 'sqlite:///runs.db' or ':memory:'"
         )
     path = _path_of(fspath(url))
-    queries = load_queries("sqlite")
+    queries = partial(load_queries, "sqlite")  # reads files: not on an event loop, but when the database is opened
     return Database(
         SqliteBackend(path, queries=queries, fsync=fsync, clock_us=clock_us, connection=connection), clock_us=clock_us
     )
@@ -78,7 +78,10 @@ def _path_of(url: str) -> str:
         raise InvalidArgument("PostgreSQL is not supported yet; name a SQLite file")
     path = url.removeprefix("sqlite:///")
     if "://" in path or path.startswith(("sqlite:", "file:")) or not path:
-        raise InvalidArgument(f"{url!r} names no database; use a path, 'sqlite:///runs.db' or ':memory:'")
+        scheme = url.partition(":")[0]  # the rest may hold a password
+        raise InvalidArgument(f"{scheme + ':…'!r} names no database; use a path, 'sqlite:///runs.db' or ':memory:'")
+    if "\0" in path:
+        raise InvalidArgument(f"{path!r} names no database: a path holds no NUL")
     # On an event loop, asking for the working folder is a call that blocks: there, the first use resolves the path.
     return path if path == IN_MEMORY or asyncio._get_running_loop() else os.path.abspath(path)
 
@@ -98,6 +101,10 @@ class Database:
     def name(self) -> str:
         """The database's file, absolute once it is open, or `:memory:`."""
         return self._backend.name
+
+    def check(self) -> None:
+        """Raise unless the database may be used here: not after `close`, not in a forked child."""
+        self._lane.check()
 
     def transact(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `fn(tx, …)` as one transaction; returns once it is committed and, under `fsync="full"`, synced.

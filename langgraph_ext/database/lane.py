@@ -138,7 +138,8 @@ class Lane:
         self._calls: deque[Queued] = deque()
         self._company = Company()
         self._closed = False
-        self._pid = os.getpid()
+        self._pid: int | None = None
+        """The process that uses it, known from the first use on: a lane may be made before a fork."""
         self._writer: threading.Thread | None = None
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._room: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
@@ -156,6 +157,7 @@ class Lane:
         call = Queued(fn)
         call.turn = threading.Lock()
         call.turn.acquire()
+        self.check()
         self.refuse_nested()
         with self._mutex:
             self.check()
@@ -209,7 +211,7 @@ class Lane:
 
     def close(self) -> None:
         """Refuse further calls, let those already queued finish, then close the engine. May be called twice."""
-        if self._pid != os.getpid():
+        if self._pid not in (None, os.getpid()):
             return
         self.refuse_nested()
         with self._mutex:
@@ -317,9 +319,11 @@ class Lane:
 
     def check(self) -> None:
         """Raise unless calls are accepted here: not after `close`, not in a forked child."""
+        if self._pid is None:
+            self._pid = os.getpid()
         if self._pid != os.getpid():
             raise StoreError(
-                f"{self._name} was opened in process {self._pid} and is used in its forked child {os.getpid()}; "
+                f"{self._name} was used in process {self._pid} and is used in its forked child {os.getpid()}; "
                 "open it anew in the child (SQLite connections do not survive a fork)",
                 code="forked",
             )

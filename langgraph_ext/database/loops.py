@@ -20,6 +20,10 @@ def settle_future(future: asyncio.Future[Any], result: Any = None, error: BaseEx
     """Give a future its result or its error, on its loop; one that was cancelled keeps its cancellation."""
     if future.done():
         return
+    if isinstance(error, StopIteration):  # the one that a future refuses
+        unusual = RuntimeError(f"a transaction raised {error!r}")
+        unusual.__cause__ = error
+        error = unusual
     if error is not None:
         future.set_exception(error)
     else:

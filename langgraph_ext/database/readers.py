@@ -30,7 +30,7 @@ _IDLE = 8
 class Readers:
     """Read connections to one file, opened as needed. Each is used, and closed, only by who has borrowed it."""
 
-    def __init__(self, path: Callable[[], str], *, queries: Mapping[str, str]) -> None:
+    def __init__(self, path: Callable[[], str], *, queries: Callable[[], Mapping[str, str]]) -> None:
         self._path = path
         self._queries = queries
         self._idle: list[sqlite3.Connection] = []
@@ -42,7 +42,7 @@ class Readers:
         connection = self._borrow()
         try:
             connection.execute("BEGIN")
-            return fn(Tx(connection.execute, self._queries))
+            return fn(Tx(connection.execute, self._queries()))
         except sqlite3.Error as error:
             raise translate(error, self._path()) from error
         finally:
@@ -146,7 +146,7 @@ def answer(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], work: C
     """Do `work` in this thread and give the coroutine that waits for `future` its result, or its error."""
     try:
         result = work()
-    except Exception as error:  # noqa: BLE001 - given to the coroutine
+    except BaseException as error:  # noqa: BLE001 - given to the coroutine; this thread lives on
         tell(loop, settle_future, future, None, error)
     else:
         tell(loop, settle_future, future, result)

@@ -33,7 +33,7 @@ class SqliteBackend:
         self,
         path: str,
         *,
-        queries: Mapping[str, str],
+        queries: Callable[[], Mapping[str, str]],
         fsync: Fsync,
         clock_us: Callable[[], int],
         connection: type[WriteConnection] = WriteConnection,
@@ -84,9 +84,10 @@ class SqliteBackend:
 
     def _run(self, connection: WriteConnection, group: list[Queued]) -> None:
         outcomes: list[Outcome] = []
+        queries = self._queries()
         for call in group:
             before = connection.changes
-            tx = Tx(connection.execute, self._queries, repeated=call.attempted)
+            tx = Tx(connection.execute, queries, repeated=call.attempted)
             try:
                 outcomes.append((call.fn(tx) if call.fn else None, None))
             except BaseException as error:

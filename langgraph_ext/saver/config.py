@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import CheckpointMetadata, get_checkpoint_metadata
@@ -83,7 +84,7 @@ def encode_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> tup
     except TypeError as error:
         raise InvalidArgument(f"put: {error}; keep metadata to what JSON can hold") from error
     run_id = merged.get("run_id")
-    return data, run_id if isinstance(run_id, str) else None
+    return data, str(run_id) if isinstance(run_id, str | int | UUID) else None
 
 
 def _is_credential(key: str) -> bool:

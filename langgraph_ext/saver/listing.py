@@ -80,7 +80,9 @@ def start(
         thread_id, checkpoint_ns, checkpoint_id = address_of(config, method="list")
         if config["configurable"].get("checkpoint_ns") is None:
             checkpoint_ns = None
-    above = (before or {}).get("configurable", {}).get("checkpoint_id")
+    if limit is not None and not isinstance(limit, int):
+        raise InvalidArgument(f"list: limit is {limit!r}; it must be a whole number or None")
+    above = ((before or {}).get("configurable") or {}).get("checkpoint_id")
     try:
         wanted = canonical.decode(canonical.encode(dict(filter or {}), where="filter"))
     except TypeError as error:
@@ -96,17 +98,18 @@ def start(
     )
 
 
-def page(tx: Tx, listing: Listing) -> Page:
-    """The next page: loads keys already scanned, or scans for more."""
+def page(tx: Tx, listing: Listing, left: int | None) -> Page:
+    """The next page, of `left` checkpoints at most: loads keys already scanned, or scans for more."""
     if listing.checkpoint_id is not None:
         return Page(_addressed(tx, listing), None)
     if not listing.keys:
         listing = _scan(tx, listing)
     now, later = listing.keys[:_LOADED], listing.keys[_LOADED:]
     seen: dict[tuple[str, str, str], bytes] = {}
-    rows = [row for seq in now if (row := tx.maybe("put_get_by_seq", seq=seq)) is not None]
-    listed = [row for row in rows if row["kind"] == "checkpoint"]  # prune may have come in between
-    found = [with_parts(tx, row, seen) for row in listed if _matches(row, listing.wanted)]
+    rows = (tx.maybe("put_get_by_seq", seq=seq) for seq in now)
+    # Since its key was scanned, a checkpoint may have been deleted, or pruned out of sight.
+    listed = (row for row in rows if row is not None and row["kind"] == "checkpoint" and _matches(row, listing.wanted))
+    found = [with_parts(tx, row, seen) for row in islice(listed, left)]
     rest = None if listing.exhausted and not later else replace(listing, keys=later)
     return Page(found, rest)
 

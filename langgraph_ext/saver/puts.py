@@ -103,7 +103,7 @@ def store(tx: Tx, put: Put) -> bool:
     if put.parent_id is not None:
         parent = tx.maybe("put_places", **where, checkpoint_id=put.parent_id)
     inherited = values.decode_places(parent["places"]) if parent else None
-    layout = values.lay_out(put.packed, put.parent_id, inherited)
+    layout = values.lay_out(put.packed, put.checkpoint_id, put.parent_id, inherited)
     if layout is None:
         return False
     places, data = layout

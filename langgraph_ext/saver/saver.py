@@ -7,7 +7,8 @@ any event loop, several at once.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from types import TracebackType
@@ -71,9 +72,16 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
 
     # -- life
 
-    def setup(self) -> None:
-        """Open, create and migrate the file now; otherwise the first use does."""
+    def setup(self) -> Awaitable[None]:
+        """Open, create and migrate the file now; otherwise the first use does.
+
+        Both `saver.setup()` and `await saver.setup()` are right, as LangGraph's savers have the one and the other: in
+        sync code it is done when it returns, on an event loop when it was awaited.
+        """
+        if _on_a_loop():
+            return asyncio.ensure_future(self.database.aopen())
         self.database.open()
+        return _Done()
 
     async def asetup(self) -> None:
         """As `setup`."""
@@ -123,6 +131,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         Returns:
             The config that names the stored checkpoint.
         """
+        self.database.check()
         address = address_of(config, method="put")
         ahead = self.entries.ahead(address.thread_id)
         put = self._prepare(address, config, checkpoint, metadata, new_versions)
@@ -140,6 +149,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """As `put`."""
+        self.database.check()
         address = address_of(config, method="put")
         ahead = self.entries.ahead(address.thread_id)
         async with self.database.room():
@@ -162,6 +172,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             task_id: The task.
             task_path: Its path, by which LangGraph orders the writes of a step.
         """
+        self.database.check()
         address = address_of(config, method="put_writes")
         entry = self.entries.enter(address.thread_id)
         try:
@@ -175,6 +186,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """As `put_writes`."""
+        self.database.check()
         address = address_of(config, method="put_writes")
         async with self.database.room():
             entry = self.entries.enter(address.thread_id)
@@ -222,9 +234,9 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
     def _list(self, rest: listing.Listing | None, limit: int | None) -> Iterator[CheckpointTuple]:
         left = limit
         while rest is not None and (left is None or left > 0):
-            page = self.database.read(listing.page, rest)
+            page = self.database.read(listing.page, rest, left)
             rest = page.rest
-            for stored in page.found[:left]:
+            for stored in page.found:
                 yield reading.decode(stored, self.serde.loads_typed)
             left = None if left is None else left - len(page.found)
 
@@ -240,7 +252,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         rest: listing.Listing | None = listing.start(config, filter=filter, before=before, limit=limit)
         left = limit
         while rest is not None and (left is None or left > 0):
-            found, rest = await self.database.aread_then(partial(self._decode_page, left=left), listing.page, rest)
+            found, rest = await self.database.aread_then(self._decode_page, listing.page, rest, left)
             for each in found:
                 yield each
             left = None if left is None else left - len(found)
@@ -357,10 +369,24 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         given = config if address.checkpoint_id is not None else None
         return reading.decode(stored, self.serde.loads_typed, config=given)
 
-    def _decode_page(
-        self, page: listing.Page, *, left: int | None
-    ) -> tuple[Sequence[CheckpointTuple], listing.Listing | None]:
-        return [reading.decode(stored, self.serde.loads_typed) for stored in page.found[:left]], page.rest
+    def _decode_page(self, page: listing.Page) -> tuple[Sequence[CheckpointTuple], listing.Listing | None]:
+        return [reading.decode(stored, self.serde.loads_typed) for stored in page.found], page.rest
+
+
+class _Done:
+    """Something to await that is over already."""
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return
+        yield
+
+
+def _on_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _named(config: RunnableConfig, put: puts.Put) -> RunnableConfig:
@@ -374,6 +400,8 @@ def _named(config: RunnableConfig, put: puts.Put) -> RunnableConfig:
 
 
 def _texts(values: Sequence[object], name: str, method: str) -> Sequence[str]:
+    if isinstance(values, str):
+        raise InvalidArgument(f"{method}: {values!r} is one {name}; pass a list of them")
     return [text(str(value), name, method) for value in values]
 
 

@@ -81,8 +81,12 @@ def pack_all(packed: Packed, dumps: Dumps) -> Packed:
     return Packed([*packed.encoded, *others], {}, packed.versions)
 
 
-def lay_out(packed: Packed, parent_id: str | None, parent: Places | None) -> tuple[Places, bytes] | None:
+def lay_out(
+    packed: Packed, checkpoint_id: str, parent_id: str | None, parent: Places | None
+) -> tuple[Places, bytes] | None:
     """Where each value goes, given the places of the parent (None when there is no parent, or it is not stored).
+
+    Nothing is inherited from the put's own id, which a parent may point at when the put takes another's place.
 
     Returns:
         The places of this put, and its own data; None if the parent lacks a value, at its version, that is not encoded.
@@ -92,6 +96,7 @@ def lay_out(packed: Packed, parent_id: str | None, parent: Places | None) -> tup
         known: set[str] = set()
         if parent and parent_id:
             places = _inherited(packed, parent_id, parent, known)
+            known -= places.pop(checkpoint_id, {}).keys()
         if len(known) < len(packed.others):
             return None
     own: dict[str, Place] = {}
@@ -111,7 +116,7 @@ def _inherited(packed: Packed, parent_id: str, parent: Places, known: set[str]) 
         mine = {
             channel: place
             for channel, place in part.items()
-            if channel in packed.others and place[0] == packed.versions.get(channel)
+            if channel in packed.others and place[0] is not None and place[0] == packed.versions.get(channel)
         }
         if mine:
             inherited[source or parent_id] = mine

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from langgraph_ext.database import Database
+from langgraph_ext.database import Database, open_database
 from langgraph_ext.database.migrations import Migration, migrate
 from langgraph_ext.errors import StoreError
 from tests.database.notes import add, add_in_company, fail, notes, open_notes, until
@@ -259,6 +259,15 @@ def open_after_fork(path: str) -> list[str]:
     database.transact(add, "before")
     assert "done" == _in_fork(lambda: _write_one(path, "child"))
     database.transact(add, "after")
+    return database.read(notes)
+
+
+def fork_before_use(path: str) -> list[str]:
+    """Name a database, fork, and use the same object in the child and in the parent."""
+    open_notes(path).close()
+    database = open_database(path)
+    assert "('child',)" == _in_fork(lambda: str(database.transact(add, "child")))
+    database.transact(add, "parent")
     return database.read(notes)
 
 

@@ -29,6 +29,11 @@ def test_s8_a_forked_child_may_open_its_own(path: Path) -> None:
     assert ["before", "child", "after"] == run(children.open_after_fork, str(path)).value()
 
 
+def test_s8_a_database_that_was_only_named_may_be_used_after_a_fork(path: Path) -> None:
+    """Servers make their objects first and fork then: whoever had not used it yet may, in parent and child."""
+    assert ["child", "parent"] == run(children.fork_before_use, str(path)).value()
+
+
 def test_s8_a_forked_child_that_ends_does_its_parent_no_harm(path: Path) -> None:
     """The child closes what it inherited, collects it as garbage and ends, while the parent goes on committing."""
     report = run(children.end_after_fork, str(path)).value()

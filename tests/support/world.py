@@ -25,6 +25,9 @@ from tests.support.reference import Reference
 KEEP, DROP = object(), object()
 """A channel that stays as it is; one that loses its value."""
 
+MISSING = "0 was never put"
+"""A parent that is not there."""
+
 SPACES = ["", "a|b:1"]
 CHANNELS = ["a", "b", "c"]
 
@@ -181,7 +184,7 @@ class World:
     def _pick_parent(self, place: Place, id: str, pick: int) -> str | None:
         """Mostly a stored checkpoint below `id`, the newest ones more often; else none, or one that is missing."""
         below = [each for each in self.stored(place) if each < id]
-        return {0: None, 1: cid(0)}.get(pick, below[(pick - 2) // 4 % len(below)] if below else None)
+        return {0: None, 1: MISSING}.get(pick, below[(pick - 2) // 4 % len(below)] if below else None)
 
     def _open(self) -> langgraph_ext.LedgerSaver:
         return langgraph_ext.LedgerSaver(self.folder / "runs.db", fsync="normal")

@@ -23,23 +23,21 @@ EVERYTHING = {**QUERIES, **STATEMENTS}
 
 KINDS = (exp.Query, exp.Insert, exp.Update, exp.Delete, exp.Create)
 
-IN_BOTH = set(
-    [
-        "COALESCE",
-        "COUNT",
-        "MAX",
-        "MIN",
-        "SUM",
-        "ABS",
-        "LOWER",
-        "UPPER",
-        "LENGTH",
-        "REPLACE",
-        "SUBSTR",
-        "EXISTS",
-        "POSITION",
-    ]
-)
+IN_BOTH = {
+    "COALESCE",
+    "COUNT",
+    "MAX",
+    "MIN",
+    "SUM",
+    "ABS",
+    "LOWER",
+    "UPPER",
+    "LENGTH",
+    "REPLACE",
+    "SUBSTR",
+    "EXISTS",
+    "POSITION",
+}
 """Functions that PostgreSQL has; all but POSITION, which for_postgres writes for INSTR, mean the same in SQLite."""
 
 SQLITE_ONLY = re.compile(
