@@ -36,12 +36,12 @@ def encode_plain(value: Any, *, where: str = "value") -> bytes:
     return _encode(value, where, _NOT_SILENTLY)
 
 
-def encode_exact(value: Any) -> bytes:
-    """As `encode_plain`, for values of our own making, whose floats are finite: one check less."""
+def encode_exact(value: Any, *, where: str = "value") -> bytes:
+    """As `encode_plain`, for values that hold no float but finite ones: one check less."""
     try:
-        return orjson.dumps(value)
+        return orjson.dumps(value, option=_NOT_SILENTLY)
     except TypeError:
-        return orjson.dumps(_plain(value, _DEEPEST))
+        return _encode_plainly(value, where, _NOT_SILENTLY)
 
 
 def decode(data: bytes) -> Any:

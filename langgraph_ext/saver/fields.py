@@ -32,8 +32,10 @@ def encode_fields(checkpoint: Checkpoint) -> bytes:
         InvalidArgument: A version, channel or node name cannot be stored.
     """
     fields = {key: checkpoint[key] for key in _FIELDS if key in checkpoint}  # type: ignore[literal-required]
+    kinds = set(map(type, fields.get("channel_versions", {}).values()))
+    encode = canonical.encode_plain if float in kinds else canonical.encode_exact  # only floats need a second look
     try:
-        return canonical.encode_plain(fields, where="checkpoint").replace(_ZEROS, _SHORT)
+        return encode(fields, where="checkpoint").replace(_ZEROS, _SHORT)
     except TypeError as error:
         raise InvalidArgument(f"put: {error}; versions are numbers or text, channel and node names are text") from error
 

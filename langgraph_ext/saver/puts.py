@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
@@ -14,13 +13,13 @@ from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address, encode_metadata, text
 from langgraph_ext.saver.fields import encode_fields, unknown_keys
+from langgraph_ext.saver.recent import RecentPut
 from langgraph_ext.saver.retention import rehome
 
 __all__ = ["Put", "completed", "prepare", "store"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Put:
+class Put(NamedTuple):
     """A checkpoint on its way into the log: checked and encoded, but for what depends on its parent."""
 
     thread_id: str
@@ -89,38 +88,58 @@ def _id_of(checkpoint: Checkpoint) -> str:
 
 def completed(put: Put, dumps: values.Dumps) -> Put:
     """The same put with every value encoded, for a parent that does not have them."""
-    return replace(put, packed=values.pack_all(put.packed, dumps))
+    return put._replace(packed=values.pack_all(put.packed, dumps))
 
 
-def store(tx: Tx, put: Put) -> bool:
+def store(tx: Tx, put: Put, parent: RecentPut | None) -> RecentPut | None:
     """Store a checkpoint. Storing the same one again changes nothing; another under its id takes its place.
 
+    Args:
+        tx: The transaction.
+        put: What to store.
+        parent: The parent as it was committed last, if that is remembered: saves a look, if it is still so.
+
     Returns:
-        False, and nothing is stored, if the parent lacks a value that `put` has not encoded: store it `completed`.
+        What was stored; None, and nothing is, if the parent lacks a value that `put` has not encoded: store it
+        `completed`.
     """
-    where = {"thread_id": put.thread_id, "checkpoint_ns": put.checkpoint_ns}
-    parent = None
+    if parent is not None and (layout := _lay_out(put, parent.places)) is not None:
+        stored, row = _row(put, layout)
+        if tx.run("put_append", **row, parent_places=parent.encoded) == 1:
+            return stored
+    found = None
     if put.parent_id is not None:
-        parent = tx.maybe("put_places", **where, checkpoint_id=put.parent_id)
-    inherited = values.decode_places(parent["places"]) if parent else None
-    layout = values.lay_out(put.packed, put.checkpoint_id, put.parent_id, inherited)
+        found = tx.maybe(
+            "put_places", thread_id=put.thread_id, checkpoint_ns=put.checkpoint_ns, checkpoint_id=put.parent_id
+        )
+    layout = _lay_out(put, values.decode_places(found["places"]) if found else None)
     if layout is None:
-        return False
+        return None
+    stored, row = _row(put, layout)
+    if tx.run("put_insert", **row) == 0:
+        _replace(tx, put, row)
+    return stored
+
+
+def _lay_out(put: Put, parent: values.Places | None) -> tuple[values.Places, bytes] | None:
+    return values.lay_out(put.packed, put.checkpoint_id, put.parent_id, parent)
+
+
+def _row(put: Put, layout: tuple[values.Places, bytes]) -> tuple[RecentPut, dict[str, object]]:
     places, data = layout
-    row: dict[str, object] = {
-        **where,
+    stored = RecentPut(put.checkpoint_id, places, values.encode_places(places))
+    return stored, {
+        "thread_id": put.thread_id,
+        "checkpoint_ns": put.checkpoint_ns,
         "checkpoint_id": put.checkpoint_id,
         "parent_id": put.parent_id,
         "run_id": put.run_id,
         "stored_us": put.stored_us,
         "metadata": put.metadata,
-        "places": values.encode_places(places),
+        "places": stored.encoded,
         "body": put.body,
         "data": data,
     }
-    if tx.run("put_insert", **row) == 0:
-        _replace(tx, put, row)
-    return True
 
 
 def _replace(tx: Tx, put: Put, row: Mapping[str, object]) -> None:

@@ -30,6 +30,7 @@ from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import delta, host, listing, puts, reading, retention, task_writes
 from langgraph_ext.saver.config import Address, address_of, text
 from langgraph_ext.saver.entries import Entries
+from langgraph_ext.saver.recent import Recent, RecentPut
 from langgraph_ext.saver.versions import Version, next_version
 
 __all__ = ["LedgerSaver"]
@@ -64,6 +65,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         super().__init__(serde=serde)
         self.database = url if isinstance(url, Database) else open_database(url, fsync=fsync)
         self.entries = Entries()
+        self.recent = Recent()
 
     @classmethod
     def from_conn_string(cls, conn_string: str) -> Self:
@@ -137,9 +139,11 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         put = self._prepare(address, config, checkpoint, metadata, new_versions)
         if ahead:
             self.entries.wait(ahead)
-        if not self.database.transact(puts.store, put):
-            self.database.transact(puts.store, puts.completed(put, self.serde.dumps_typed))
-        return _named(config, put)
+        parent = self.recent.find(*address)
+        stored = self.database.transact(puts.store, put, parent)
+        if stored is None:
+            stored = self.database.transact(puts.store, puts.completed(put, self.serde.dumps_typed), None)
+        return self._stored(config, put, stored)
 
     async def aput(
         self,
@@ -156,10 +160,12 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             put = self._prepare(address, config, checkpoint, metadata, new_versions)
             if ahead:
                 await self.entries.await_(ahead)
-            if not await self.database.queue(partial(puts.store, put=put)):
+            parent = self.recent.find(*address)
+            stored = await self.database.queue(partial(puts.store, put=put, parent=parent))
+            if stored is None:
                 put = puts.completed(put, self.serde.dumps_typed)
-                await self.database.queue(partial(puts.store, put=put))
-        return _named(config, put)
+                stored = await self.database.queue(partial(puts.store, put=put, parent=None))
+        return self._stored(config, put, stored)
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -362,6 +368,18 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             address, config, checkpoint, metadata, new_versions, dumps=self.serde.dumps_typed, stored_us=self._now_us()
         )
 
+    def _stored(self, config: RunnableConfig, put: puts.Put, stored: RecentPut | None) -> RunnableConfig:
+        """The end of a put: remember it, and name it."""
+        assert stored is not None, "a put whose values are all encoded lacks none"
+        self.recent.remember(put.thread_id, put.checkpoint_ns, stored)
+        return {
+            "configurable": {
+                "thread_id": config["configurable"]["thread_id"],
+                "checkpoint_ns": put.checkpoint_ns,
+                "checkpoint_id": put.checkpoint_id,
+            }
+        }
+
     def _now_us(self) -> int:
         return self.database.clock_us()
 
@@ -387,16 +405,6 @@ def _on_a_loop() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _named(config: RunnableConfig, put: puts.Put) -> RunnableConfig:
-    return {
-        "configurable": {
-            "thread_id": config["configurable"]["thread_id"],
-            "checkpoint_ns": put.checkpoint_ns,
-            "checkpoint_id": put.checkpoint_id,
-        }
-    }
 
 
 def _texts(values: Sequence[object], name: str, method: str) -> Sequence[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph_ext.database import Tx
 from langgraph_ext.errors import InvalidArgument
@@ -16,8 +15,7 @@ from langgraph_ext.saver.writes import answers_in, are_ordinary, are_partial, en
 __all__ = ["TaskWrites", "may_linger", "prepare", "store"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskWrites:
+class TaskWrites(NamedTuple):
     """What a task wrote, on its way into the log: checked and encoded."""
 
     thread_id: str
@@ -27,7 +25,7 @@ class TaskWrites:
     task_path: str
     body: bytes
     data: bytes
-    count: int
+    number: int
     """How many writes there are."""
     answers: int | None
     """How many answers the task says it was given, if it says so."""
@@ -65,7 +63,7 @@ def prepare(
         task_path=text(task_path, "task_path", "put_writes"),
         body=body,
         data=data,
-        count=len(writes),
+        number=len(writes),
         answers=answers_in(writes, task_id),
         partial=in_loop and are_partial(writes),
         ordinary=are_ordinary(writes),
@@ -96,7 +94,7 @@ def store(tx: Tx, written: TaskWrites) -> None:
         "body": written.body,
         "data": written.data,
     }
-    if written.count and not (tx.repeated and _is_stored(tx, written)):
+    if written.number and not (tx.repeated and _is_stored(tx, written)):
         tx.run("writes_insert", **row)
 
 

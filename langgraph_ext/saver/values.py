@@ -15,8 +15,7 @@ How values are laid out is decided here alone; others walk from source to source
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph_ext import canonical
 
@@ -56,8 +55,7 @@ Dumps = Callable[[Any], tuple[str, bytes]]
 Loads = Callable[[tuple[str, bytes]], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(NamedTuple):
     """The values of one put, those that must be written already encoded."""
 
     encoded: list[tuple[str, str, bytes]]

@@ -29,7 +29,7 @@ class Gate(JsonPlusSerializer):
         if isinstance(obj, str) and obj in self.came:
             self.came[obj].set()
         if isinstance(obj, str) and obj in self.opened:
-            assert self.opened[obj].wait(20), "nobody opened the gate"
+            assert self.opened[obj].wait(90), "nobody opened the gate"
         return super().dumps_typed(obj)
 
 
@@ -68,13 +68,13 @@ def test_s11_a_put_waits_for_writes_of_its_thread_that_were_entered_before(gated
     answered = threading.Event()
 
     def put() -> list[Any]:
-        assert gate.came["slow"].wait(10)
+        assert gate.came["slow"].wait(60)
         stored = put_next(gated)
         answered.set()
         return stored
 
     def let_go() -> None:
-        assert gate.came["slow"].wait(10)
+        assert gate.came["slow"].wait(60)
         answered.wait(0.3)  # a put that does not wait is answered long before
         gate.opened["slow"].set()
 
@@ -85,15 +85,15 @@ async def test_s11_an_async_put_waits_without_holding_the_loop(gated: LedgerSave
     """While `aput` waits for a write that a thread still encodes, the loop and other threads' puts go on."""
     writing = threading.Thread(target=slow_write, args=(gated,))
     writing.start()
-    assert gate.came["slow"].wait(10)
+    assert gate.came["slow"].wait(60)
     waiting = asyncio.create_task(gated.aput(config(id=cid(1)), checkpoint(cid(2)), metadata(1), {}))
     for n in range(2, 12):
-        await asyncio.wait_for(gated.aput(config("u"), checkpoint(cid(n)), metadata(n), {}), 5)
+        await asyncio.wait_for(gated.aput(config("u"), checkpoint(cid(n)), metadata(n), {}), 60)
     assert not waiting.done()
     gate.opened["slow"].set()
-    await asyncio.wait_for(waiting, 10)
+    await asyncio.wait_for(waiting, 60)
     found = await gated.aget_tuple(config(id=cid(1)))
-    writing.join(10)
+    writing.join(60)
 
     assert found is not None
     assert [("task slow", "a", "slow")] == found.pending_writes
@@ -103,7 +103,7 @@ def test_s11_a_put_of_another_thread_does_not_wait(gated: LedgerSaver, gate: Gat
     """Only the own thread's writes are waited for: others go on while one of them encodes."""
 
     def put() -> list[Any]:
-        assert gate.came["slow"].wait(10)
+        assert gate.came["slow"].wait(60)
         stored = put_next(gated, "u")
         gate.opened["slow"].set()
         return stored
@@ -115,17 +115,17 @@ def test_s11_writes_entered_after_a_put_are_not_waited_for(gated: LedgerSaver, g
     """Writes that come while a put is under way do not hold it up: it would never end under a steady stream."""
 
     def put() -> int:
-        assert gate.came["slow"].wait(10)
+        assert gate.came["slow"].wait(60)
         stored = put_next(gated)
         gate.opened["slower"].set()
         return len(stored)
 
     def write_later() -> None:
-        assert gate.came["put"].wait(10)
+        assert gate.came["put"].wait(60)
         slow_write(gated, "slower")
 
     def let_go() -> None:
-        assert gate.came["slower"].wait(10)
+        assert gate.came["slower"].wait(60)
         gate.opened["slow"].set()
 
     assert 1 >= together(lambda: slow_write(gated), put, write_later, let_go)[1]

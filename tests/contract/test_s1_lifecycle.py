@@ -184,7 +184,7 @@ def test_s1_a_forgotten_saver_leaves_no_thread_behind(backend: SqliteBackend) ->
     saver = None
     gc.collect()
     for thread in ours:
-        thread.join(10)
+        thread.join(60)
 
     assert [] == [thread.name for thread in ours if thread.is_alive()]
     assert ours

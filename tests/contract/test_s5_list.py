@@ -258,8 +258,8 @@ async def test_s5_a_paused_alist_blocks_no_writer(
     async for item in saver.alist(config()):
         seen.append(item.checkpoint["id"])
         if len(seen) % 20 == 1:
-            await asyncio.wait_for(saver.aput(config(), checkpoint(cid(1000 + len(seen))), metadata(), {}), 5)
-            await asyncio.wait_for(other.aput_writes(config(id=cid(0)), [("n", 1)], f"task {len(seen)}"), 5)
+            await asyncio.wait_for(saver.aput(config(), checkpoint(cid(1000 + len(seen))), metadata(), {}), 60)
+            await asyncio.wait_for(other.aput_writes(config(id=cid(0)), [("n", 1)], f"task {len(seen)}"), 60)
 
     assert long_thread == seen
     assert 84 == len([item async for item in other.alist(config())])

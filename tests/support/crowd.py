@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def together(*jobs: Callable[[], Any], timeout: float = 30.0) -> list[Any]:
+def together(*jobs: Callable[[], Any], timeout: float = 90.0) -> list[Any]:
     """Run every job in a thread of its own, all released at the same moment, and return their results in order.
 
     Args:

@@ -14,7 +14,7 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["pytest", "tests.support.workers"])
 
 
-def at_once(target: Callable[..., Any], *calls: tuple[Any, ...], timeout: float = 60.0) -> list[Any]:
+def at_once(target: Callable[..., Any], *calls: tuple[Any, ...], timeout: float = 90.0) -> list[Any]:
     """Run `target(*call)` for every call in a process of its own, let go at one moment; results in order.
 
     Args:
@@ -69,7 +69,7 @@ def _answer(process: Any, mine: Connection, timeout: float) -> Any:
 
 def _child(theirs: Connection, gate: Barrier, target: Callable[..., Any], call: tuple[Any, ...]) -> None:
     try:
-        gate.wait(30)
+        gate.wait(60)
         theirs.send((True, target(*call)))
     except BaseException as error:
         theirs.send((False, f"{type(error).__name__}: {error}"))

@@ -14,6 +14,24 @@ WHERE NOT EXISTS (
         AND task_id IS NULL
 );
 
+-- name: put_append
+-- As put_insert, only below a parent whose values lie where the caller says they do.
+INSERT INTO checkpoint_log (
+    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, stored_us, metadata, places, body, data
+) SELECT
+    'checkpoint', :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :stored_us, :metadata, :places, :body,
+    :data
+WHERE EXISTS (
+    SELECT 1 FROM checkpoint_log
+    WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :parent_id AND task_id IS NULL
+        AND places = :parent_places
+)
+    AND NOT EXISTS (
+        SELECT 1 FROM checkpoint_log
+        WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
+            AND task_id IS NULL
+    );
+
 -- name: writes_insert
 INSERT INTO checkpoint_log (
     kind, thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, answers, partial, stored_us, body, data

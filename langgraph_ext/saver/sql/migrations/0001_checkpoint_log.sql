@@ -17,9 +17,9 @@
 -- places      of a put: where each channel's value lies (saver/values.py)
 -- body        of a put: the checkpoint's own fields (saver/fields.py); of a call: its writes in order (saver/writes.py)
 -- data        encoded values, end to end
--- seq         is never used twice, also after deletions: readers may keep it as a cursor
+-- seq         the order of the commits; the number of a deleted row may come again if it was the newest
 CREATE TABLE checkpoint_log (
-    seq           INTEGER PRIMARY KEY AUTOINCREMENT,
+    seq           INTEGER PRIMARY KEY,
     kind          TEXT    NOT NULL CHECK (kind IN ('checkpoint', 'ancestor', 'writes')),
     thread_id     TEXT    NOT NULL,
     checkpoint_ns TEXT    NOT NULL,

@@ -1,0 +1,47 @@
+"""Recent puts: where the values of each thread's last checkpoint lie, so that the next put need not look.
+
+Only a short cut. The transaction that uses it compares what is remembered with what is stored, in the statement that
+inserts, and takes the long way when they differ (another process deleted, pruned or replaced the parent).
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import NamedTuple
+
+from langgraph_ext.saver.values import Places
+
+__all__ = ["Recent", "RecentPut"]
+
+_THREADS = 1024
+"""Namespaces remembered, the least recently put ones forgotten first."""
+
+
+class RecentPut(NamedTuple):
+    """A put that was committed."""
+
+    checkpoint_id: str
+    places: Places
+    encoded: bytes
+    """The same places, as they are stored."""
+
+
+class Recent:
+    """The last put of each (thread, namespace). Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._puts: dict[tuple[str, str], RecentPut] = {}
+
+    def find(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> RecentPut | None:
+        """The put of this very checkpoint, if it was the last of its namespace."""
+        put = self._puts.get((thread_id, checkpoint_ns))
+        return put if put is not None and put.checkpoint_id == checkpoint_id else None
+
+    def remember(self, thread_id: str, checkpoint_ns: str, put: RecentPut) -> None:
+        """Note a put after its commit."""
+        with self._mutex:
+            self._puts.pop((thread_id, checkpoint_ns), None)
+            self._puts[thread_id, checkpoint_ns] = put
+            if len(self._puts) > _THREADS:
+                del self._puts[next(iter(self._puts))]
