@@ -160,7 +160,8 @@ class Lane:
         self.check()
         self.refuse_nested()
         with self._mutex:
-            self.check()
+            if self._closed:
+                self.check()
             call.lingers = in_company and not self._calls and self._company.expected()
             self._calls.append(call)
         try:
@@ -203,7 +204,8 @@ class Lane:
         call.loop = asyncio.get_running_loop()
         call.future = future = call.loop.create_future()
         with self._mutex:
-            self.check()
+            if self._closed:
+                self.check()
             self._start_writer()
             self._calls.append(call)
         self._wake.put(True)
@@ -298,7 +300,8 @@ class Lane:
             while self._leads():
                 self._lead.release()
         finally:
-            self._wake_heir()
+            if self._calls:
+                self._wake_heir()
 
     def _leads(self) -> bool:
         """Whether this thread holds the lead."""

@@ -135,14 +135,16 @@ def test_s6_the_callers_own_types_come_back(store: Driver) -> None:
 
 
 @pytest.mark.parametrize("new", [{"a": 1}, {}], ids=["listed as new", "not listed"])
+@pytest.mark.parametrize("parent", [None, cid(0), cid(9)], ids=["no parent", "an older value", "a missing parent"])
 def test_s6_a_value_is_stored_as_it_was_when_put_was_called(
-    store: Driver, saver: LedgerSaver, new: dict[str, Any]
+    store: Driver, saver: LedgerSaver, new: dict[str, Any], parent: str | None
 ) -> None:
     """LangGraph goes on while `aput` is under way: a value that changes meanwhile is stored as it was at the call."""
     values, write = {"a": [1]}, [1]
+    store.save(cid(0), {"a": "older"}, {"a": 0})
 
     async def put_and_change() -> None:
-        one = saver.aput(config(), checkpoint(cid(1), values), metadata(), new)
+        one = saver.aput(config(id=parent), checkpoint(cid(1), values), metadata(), new)
         two = saver.aput_writes(config(id=cid(1)), [("a", write)], "task")
         tasks = [store.loop.create_task(one), store.loop.create_task(two)]
         while not all(task.done() for task in tasks):
