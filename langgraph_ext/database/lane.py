@@ -342,7 +342,8 @@ def _wake_callers(group: list[Queued]) -> None:
             continue
         if call.loop is not None:
             loops.setdefault(call.loop, []).append(call)
-        elif call.turn is not None and call.turn.locked():
+        elif call.turn is not None and not call.lingers and call.turn.locked():
+            # (One that lingers looks for itself in a moment: waking it now would hold up whoever waits for the leader.)
             with suppress(RuntimeError):  # somebody else woke it in between
                 call.turn.release()
     for loop, calls in loops.items():

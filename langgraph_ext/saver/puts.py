@@ -87,8 +87,15 @@ def _id_of(checkpoint: Checkpoint) -> str:
 
 
 def completed(put: Put, dumps: values.Dumps) -> Put:
-    """The same put with every value encoded, for a parent that does not have them."""
+    """The same put with every value encoded, for a parent that may not have them."""
     return put._replace(packed=values.pack_all(put.packed, dumps))
+
+
+def below(put: Put, parent: RecentPut | None, dumps: values.Dumps) -> Put:
+    """The same put, `completed` unless this parent, remembered, has the values it lacks."""
+    if not put.packed.others or (parent is not None and _lay_out(put, parent.places) is not None):
+        return put
+    return completed(put, dumps)
 
 
 def store(tx: Tx, put: Put, parent: RecentPut | None) -> RecentPut | None:

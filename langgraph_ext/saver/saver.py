@@ -136,10 +136,10 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         self.database.check()
         address = address_of(config, method="put")
         ahead = self.entries.ahead(address.thread_id)
-        put = self._prepare(address, config, checkpoint, metadata, new_versions)
+        parent = self.recent.find(*address)
+        put = self._prepare(address, config, checkpoint, metadata, new_versions, parent)
         if ahead:
             self.entries.wait(ahead)
-        parent = self.recent.find(*address)
         stored = self.database.transact(puts.store, put, parent)
         if stored is None:
             stored = self.database.transact(puts.store, puts.completed(put, self.serde.dumps_typed), None)
@@ -157,10 +157,10 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         address = address_of(config, method="put")
         ahead = self.entries.ahead(address.thread_id)
         async with self.database.room():
-            put = self._prepare(address, config, checkpoint, metadata, new_versions)
+            parent = self.recent.find(*address)
+            put = self._prepare(address, config, checkpoint, metadata, new_versions, parent)
             if ahead:
                 await self.entries.await_(ahead)
-            parent = self.recent.find(*address)
             stored = await self.database.queue(partial(puts.store, put=put, parent=parent))
             if stored is None:
                 put = puts.completed(put, self.serde.dumps_typed)
@@ -363,10 +363,12 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         checkpoint: Checkpoint,
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
+        parent: RecentPut | None,
     ) -> puts.Put:
-        return puts.prepare(
+        put = puts.prepare(
             address, config, checkpoint, metadata, new_versions, dumps=self.serde.dumps_typed, stored_us=self._now_us()
         )
+        return puts.below(put, parent, self.serde.dumps_typed)
 
     def _stored(self, config: RunnableConfig, put: puts.Put, stored: RecentPut | None) -> RunnableConfig:
         """The end of a put: remember it, and name it."""

@@ -61,8 +61,10 @@ class Packed(NamedTuple):
     encoded: list[tuple[str, str, bytes]]
     """`(channel, type, bytes)` of the channels that are new in this put."""
     others: Mapping[str, Any]
-    """Values that the parent should already have, not encoded."""
+    """Values that the parent should already have."""
     versions: Mapping[str, Any]
+    spare: Mapping[str, tuple[str, bytes]] | None = None
+    """The others encoded as well, in case the parent has not."""
 
 
 def pack(values: Mapping[str, Any], versions: Mapping[str, Any], new: Iterable[str], dumps: Dumps) -> Packed:
@@ -74,9 +76,8 @@ def pack(values: Mapping[str, Any], versions: Mapping[str, Any], new: Iterable[s
 
 
 def pack_all(packed: Packed, dumps: Dumps) -> Packed:
-    """The same values, all of them encoded."""
-    others = [(channel, *dumps(value)) for channel, value in packed.others.items()]
-    return Packed([*packed.encoded, *others], {}, packed.versions)
+    """The same values, the others encoded too."""
+    return packed._replace(spare={channel: dumps(value) for channel, value in packed.others.items()})
 
 
 def lay_out(
@@ -90,21 +91,25 @@ def lay_out(
         The places of this put, and its own data; None if the parent lacks a value, at its version, that is not encoded.
     """
     places: Places = {}
+    encoded = packed.encoded
     if packed.others:
         known: set[str] = set()
         if parent and parent_id:
             places = _inherited(packed, parent_id, parent, known)
             known -= places.pop(checkpoint_id, {}).keys()
         if len(known) < len(packed.others):
-            return None
+            if packed.spare is None:
+                return None
+            spare = [(channel, *value) for channel, value in packed.spare.items() if channel not in known]
+            encoded = [*encoded, *spare]
     own: dict[str, Place] = {}
     start = 0
-    for channel, kind, data in packed.encoded:
+    for channel, kind, data in encoded:
         own[channel] = [packed.versions.get(channel), kind, start, len(data)]
         start += len(data)
     if own:
         places[OWN] = own
-    return places, b"".join([data for _, _, data in packed.encoded])
+    return places, b"".join([data for _, _, data in encoded])
 
 
 def _inherited(packed: Packed, parent_id: str, parent: Places, known: set[str]) -> Places:

@@ -228,7 +228,7 @@ def test_s7_a_call_that_may_linger_shares_the_next_commit(
     database: Database, counting: type[Counting], pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first waits a moment; the second leads, commits both, and neither waits any longer."""
-    monkeypatch.setattr(lane, "_LINGER_SECONDS", 20.0)
+    monkeypatch.setattr(lane, "_LINGER_SECONDS", 1.0)
     lingering = pool.submit(add_in_company, database, "writes")
     until_waiting(database, 1)
     assert ("put",) == database.transact(add, "put")
@@ -242,7 +242,7 @@ async def test_s7_a_call_that_lingers_is_taken_along_by_a_coroutine(
     database: Database, counting: type[Counting], pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Company is company, whichever door it comes through."""
-    monkeypatch.setattr(lane, "_LINGER_SECONDS", 20.0)
+    monkeypatch.setattr(lane, "_LINGER_SECONDS", 1.0)
     lingering = pool.submit(add_in_company, database, "writes")
     until_waiting(database, 1)
     await database.atransact(add, "put")

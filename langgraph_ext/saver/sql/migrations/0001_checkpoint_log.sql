@@ -17,9 +17,10 @@
 -- places      of a put: where each channel's value lies (saver/values.py)
 -- body        of a put: the checkpoint's own fields (saver/fields.py); of a call: its writes in order (saver/writes.py)
 -- data        encoded values, end to end
--- seq         the order of the commits; the number of a deleted row may come again if it was the newest
+-- seq         the order of the commits (SQLite's one writer); never used twice, also after deletions: a listing that pauses
+--             keeps it as a cursor
 CREATE TABLE checkpoint_log (
-    seq           INTEGER PRIMARY KEY,
+    seq           INTEGER PRIMARY KEY AUTOINCREMENT,
     kind          TEXT    NOT NULL CHECK (kind IN ('checkpoint', 'ancestor', 'writes')),
     thread_id     TEXT    NOT NULL,
     checkpoint_ns TEXT    NOT NULL,
