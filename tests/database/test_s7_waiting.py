@@ -14,9 +14,9 @@ import pytest
 from langgraph_ext import LedgerSaver
 from langgraph_ext.database import Database
 from tests.database import children
-from tests.database.notes import Counting, Gate, add, notes, until_waiting
+from tests.database.notes import Counting, Gate, add, notes, open_notes, until_waiting
 from tests.support.build import checkpoint, cid, config, metadata
-from tests.support.faults import run
+from tests.support.faults import KINDS, Points, faulty, run
 
 
 async def test_s7_cancelling_an_await_does_not_undo_what_has_begun(database: Database) -> None:
@@ -124,6 +124,45 @@ async def test_s7_a_busy_lane_does_not_hold_the_event_loop(
     await asyncio.gather(*asked)
 
     assert 50 == len(await database.aread(notes))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_s7_ctrl_c_in_the_leader_costs_the_others_of_its_group_nothing(
+    path: Path, pool: ThreadPoolExecutor, kind: str
+) -> None:
+    """The main thread commits for ten others as well when it is interrupted, before its commit or right after it: each
+    of the ten is committed once and answered."""
+    of_main = 1 if kind == "between" else 2  # after those of the gate
+    points, gate = Points(_ctrl_c, kind=kind, at=of_main, armed=False), Gate()
+    database = open_notes(path, connection=faulty(points))
+    standing = pool.submit(database.transact, gate)
+    assert gate.entered.wait(20)
+    others = pool.submit(_queue_behind_and_open, database, pool, gate, points)
+    with pytest.raises(KeyboardInterrupt):
+        database.transact(add, "main")
+
+    assert [(str(n),) for n in range(10)] == [each.result(20) for each in others.result(20)]
+    standing.result(20)
+    stored = database.read(notes)
+    database.close()
+    assert ["gate", *map(str, range(10))] == [text for text in stored if text != "main"]
+    assert stored.count("main") == (kind == "after")
+
+
+def _ctrl_c() -> None:
+    raise KeyboardInterrupt
+
+
+def _queue_behind_and_open(database: Database, pool: ThreadPoolExecutor, gate: Gate, points: Points) -> list[Any]:
+    """Ten calls behind the main thread's, which is next; then the gate opens, and the main thread leads them all."""
+    until_waiting(database, 1)
+    futures = []
+    for n in range(10):
+        futures.append(pool.submit(database.transact, add, str(n)))
+        until_waiting(database, 2 + n)
+    points.arm()
+    gate.open.set()
+    return futures
 
 
 @pytest.mark.parametrize("form", ["sync", "company", "async"])
