@@ -69,6 +69,19 @@ class Gate:
         return written
 
 
+class Slow:
+    """A read that looks, waits until it is let go on, and looks again."""
+
+    def __init__(self) -> None:
+        self.looked, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, tx: Tx) -> tuple[list[str], list[str]]:
+        first = notes(tx)
+        self.looked.set()
+        assert self.go_on.wait(30)
+        return first, notes(tx)
+
+
 class Counting(WriteConnection):
     """Counts the transactions it begins and commits; tests use a subclass of their own (fixture `counting`)."""
 

@@ -14,7 +14,7 @@ import pytest
 from langgraph_ext.database import Database, open_database
 from langgraph_ext.errors import StoreError
 from tests.database import children
-from tests.database.notes import Counting, add, notes, open_notes, until, until_begun, until_waiting
+from tests.database.notes import Counting, Slow, add, notes, open_notes, until, until_begun, until_waiting
 from tests.support.faults import run
 
 CALLS = {
@@ -87,6 +87,19 @@ def test_s7_closing_waits_for_threads_that_are_inside(
     assert [path] == list(path.parent.iterdir()), "a connection is still open"
     assert ["first", *map(str, range(10))] == [text for each in (first, *others) for text in each.result(20)]
     assert 11 == len(open_notes(path).read(notes))
+
+
+def test_s7_a_read_that_is_going_on_is_finished_and_then_closed(database: Database, path: Path, pool: Any) -> None:
+    """`close` does not wait for a reader in another thread and takes nothing from it; its connection goes with it."""
+    database.transact(add, "a")
+    slow = Slow()
+    reading = pool.submit(database.read, slow)
+    assert slow.looked.wait(20)
+    database.close()
+    slow.go_on.set()
+
+    assert (["a"], ["a"]) == reading.result(20)
+    assert [path] == list(path.parent.iterdir()), "a connection is still open"
 
 
 @pytest.mark.parametrize("round", range(6))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from langgraph_ext.database import Database, Tx
+from langgraph_ext.database import Database
 from langgraph_ext.errors import StoreError
-from tests.database.notes import add, fail, notes
+from tests.database.notes import Slow, add, fail, notes
 
 
 @pytest.fixture
@@ -19,19 +18,6 @@ def stored(database: Database) -> Database:
     """A database with the note "before"."""
     database.transact(add, "before")
     return database
-
-
-class Slow:
-    """A read that looks, waits until it is let go on, and looks again."""
-
-    def __init__(self) -> None:
-        self.looked, self.go_on = threading.Event(), threading.Event()
-
-    def __call__(self, tx: Tx) -> tuple[list[str], list[str]]:
-        first = notes(tx)
-        self.looked.set()
-        assert self.go_on.wait(30)
-        return first, notes(tx)
 
 
 def test_s7_a_read_cannot_write(stored: Database) -> None:

@@ -149,6 +149,24 @@ def test_s7_ctrl_c_in_the_leader_costs_the_others_of_its_group_nothing(
     assert stored.count("main") == (kind == "after")
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("kind", KINDS)
+def test_s7_a_call_that_breaks_leaves_no_lock(path: Path, locked: Any, kind: str, error: type[BaseException]) -> None:
+    """Wherever it breaks off, other programs can write at once, not only when this one writes again."""
+
+    def strike() -> None:
+        raise error
+
+    points = Points(strike, kind=kind, at=1, armed=False)
+    database = open_notes(path, connection=faulty(points))
+    points.arm()
+    with pytest.raises(error):
+        database.transact(add, "broken")
+    with locked():
+        pass
+    database.close()
+
+
 def _ctrl_c() -> None:
     raise KeyboardInterrupt
 
