@@ -21,6 +21,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langgraph_ext.database.connection import IN_MEMORY, Fsync, WriteConnection
 from langgraph_ext.database.lane import Backend, Lane
+from langgraph_ext.database.loops import on_a_loop
 from langgraph_ext.database.queries import load_queries
 from langgraph_ext.database.readers import ReaderThread, answer
 from langgraph_ext.database.sqlite import SqliteBackend
@@ -83,7 +84,7 @@ def _path_of(url: str) -> str:
     if "\0" in path:
         raise InvalidArgument(f"{path!r} names no database: a path holds no NUL")
     # On an event loop, asking for the working folder is a call that blocks: there, the first use resolves the path.
-    return path if path == IN_MEMORY or asyncio._get_running_loop() else os.path.abspath(path)
+    return path if path == IN_MEMORY or on_a_loop() else os.path.abspath(path)
 
 
 class Database:

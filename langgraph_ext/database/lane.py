@@ -212,7 +212,7 @@ class Lane:
         return future
 
     def close(self) -> None:
-        """Refuse further calls, let those already queued finish, then close the engine. May be called twice."""
+        """Refuse further calls, let those already queued finish, then close the backend. May be called twice."""
         if self._pid not in (None, os.getpid()):
             return
         self.refuse_nested()

@@ -7,7 +7,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["settle_future", "tell"]
+__all__ = ["on_a_loop", "settle_future", "tell"]
+
+
+def on_a_loop() -> bool:
+    """Whether this thread is running an event loop, which must not be blocked."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def tell(loop: asyncio.AbstractEventLoop, fn: Callable[..., object], *args: Any) -> None:

@@ -31,6 +31,8 @@ class Put(NamedTuple):
     body: bytes
     packed: values.Packed
     stored_us: int
+    planned: tuple[RecentPut, dict[str, object]] | None = None
+    """What will be stored, and its row, if the parent is still as it is remembered."""
 
 
 def prepare(
@@ -92,10 +94,13 @@ def completed(put: Put, dumps: values.Dumps) -> Put:
 
 
 def below(put: Put, parent: RecentPut | None, dumps: values.Dumps) -> Put:
-    """The same put, `completed` unless this parent, remembered, has the values it lacks."""
-    if not put.packed.others or (parent is not None and _lay_out(put, parent.places) is not None):
-        return put
-    return completed(put, dumps)
+    """The same put, planned below this parent, if it is remembered and has the values that are not encoded here.
+
+    Otherwise `completed`, before anybody can change them.
+    """
+    if parent is not None and (layout := _lay_out(put, parent.places)) is not None:
+        return put._replace(planned=_row(put, layout))
+    return completed(put, dumps) if put.packed.others else put
 
 
 def store(tx: Tx, put: Put, parent: RecentPut | None) -> RecentPut | None:
@@ -104,14 +109,14 @@ def store(tx: Tx, put: Put, parent: RecentPut | None) -> RecentPut | None:
     Args:
         tx: The transaction.
         put: What to store.
-        parent: The parent as it was committed last, if that is remembered: saves a look, if it is still so.
+        parent: The remembered parent it was planned below: saves a look, if it is still so.
 
     Returns:
         What was stored; None, and nothing is, if the parent lacks a value that `put` has not encoded: store it
         `completed`.
     """
-    if parent is not None and (layout := _lay_out(put, parent.places)) is not None:
-        stored, row = _row(put, layout)
+    if parent is not None and put.planned is not None:
+        stored, row = put.planned
         if tx.run("put_append", **row, parent_places=parent.encoded) == 1:
             return stored
     found = None

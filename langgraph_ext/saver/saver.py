@@ -26,6 +26,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langgraph_ext.database import Database, Fsync, Tx, open_database
+from langgraph_ext.database.loops import on_a_loop
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import delta, host, listing, puts, reading, retention, task_writes
 from langgraph_ext.saver.config import Address, address_of, text
@@ -80,7 +81,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         Both `saver.setup()` and `await saver.setup()` are right, as LangGraph's savers have the one and the other: in
         sync code it is done when it returns, on an event loop when it was awaited.
         """
-        if _on_a_loop():
+        if on_a_loop():
             return asyncio.ensure_future(self.database.aopen())
         self.database.open()
         return _Done()
@@ -399,14 +400,6 @@ class _Done:
     def __await__(self) -> Generator[Any, Any, None]:
         return
         yield
-
-
-def _on_a_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def _texts(values: Sequence[object], name: str, method: str) -> Sequence[str]:
