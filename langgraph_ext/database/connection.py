@@ -82,7 +82,8 @@ class WriteConnection:
 
     def begin(self) -> None:
         """Take the write lock, waiting up to `BUSY_SECONDS` for another process."""
-        self.rollback()  # what a leader left open that was interrupted twice
+        if self._connection.in_transaction:
+            self.rollback()  # what a leader left open that was interrupted twice
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:

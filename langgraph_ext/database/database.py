@@ -94,6 +94,7 @@ class Database:
         self.clock_us = clock_us
         self._backend = backend
         self._lane = Lane(backend)
+        self.check = self._lane.check
         self._reading = ReaderThread(backend.read)
         # Threads keep the lane alive, not this object: forgetting it without close() ends them.
         self._finalizer = weakref.finalize(self, _let_go, self._lane, self._reading)
@@ -102,10 +103,6 @@ class Database:
     def name(self) -> str:
         """The database's file, absolute once it is open, or `:memory:`."""
         return self._backend.name
-
-    def check(self) -> None:
-        """Raise unless the database may be used here: not after `close`, not in a forked child."""
-        self._lane.check()
 
     def transact(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `fn(tx, …)` as one transaction; returns once it is committed and, under `fsync="full"`, synced.
@@ -116,7 +113,7 @@ class Database:
         result: T = self._lane.submit(partial(_call, fn, args, kwargs))
         return result
 
-    def submit(self, fn: Callable[[Tx], T], *, in_company: bool, queued: Callable[[], None]) -> T:
+    def submit(self, fn: Callable[[Tx], T], *, in_company: bool = False, queued: Callable[[], None] | None = None) -> T:
         """As `transact`, for a caller that cares about order and company.
 
         Args:

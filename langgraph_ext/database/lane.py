@@ -48,6 +48,21 @@ _PASSED_OVER = 64
 """Most chances to linger that are passed over after it was in vain."""
 
 
+class Ancestry:
+    """Tells a process from the one it was forked off, without asking the system at every call."""
+
+    forks = 0
+    """How many forks lie between this process and the one that imported this module."""
+
+    @classmethod
+    def note_fork(cls) -> None:
+        """Called in the child."""
+        cls.forks += 1
+
+
+os.register_at_fork(after_in_child=Ancestry.note_fork)
+
+
 class Company:
     """Whether lingering is worth it: after each wait in vain, twice as many chances are passed over.
 
@@ -75,18 +90,17 @@ class Company:
 class Queued:
     """One transaction in the queue: what to run, and afterwards what came of it."""
 
-    __slots__ = ("attempted", "error", "finished", "fn", "future", "lingers", "loop", "result", "turn")
+    attempted = False
+    result: Any = None
+    error: BaseException | None = None
+    finished = False
+    lingers = False
+    turn: threading.Lock | None = None
+    loop: asyncio.AbstractEventLoop | None = None
+    future: asyncio.Future[Any] | None = None
 
     def __init__(self, fn: Callable[[Tx], Any] | None) -> None:
         self.fn = fn
-        self.attempted = False
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.finished = False
-        self.lingers = False
-        self.turn: threading.Lock | None = None
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.future: asyncio.Future[Any] | None = None
 
     def settle(self, result: Any = None, error: BaseException | None = None) -> None:
         """Record what came of it; the lane wakes the caller afterwards."""
@@ -134,12 +148,15 @@ class Lane:
         self._name = f"database {backend.name!r}"
         self._mutex = threading.Lock()
         self._lead = threading.RLock()
+        self._leads: Callable[[], bool] = self._lead._is_owned  # type: ignore[attr-defined]  # as threading.Condition
+        """Whether this thread holds the lead."""
         self._committing: int | None = None
         self._calls: deque[Queued] = deque()
         self._company = Company()
         self._closed = False
         self._pid: int | None = None
-        """The process that uses it, known from the first use on: a lane may be made before a fork."""
+        self._forks = -1
+        """The process that uses it, known from its first use on: a lane may be made before a fork."""
         self._writer: threading.Thread | None = None
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._room: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
@@ -157,8 +174,9 @@ class Lane:
         call = Queued(fn)
         call.turn = threading.Lock()
         call.turn.acquire()
-        self.check()
-        self.refuse_nested()
+        if self._forks != Ancestry.forks or self._leads():
+            self.check()
+            self.refuse_nested()
         with self._mutex:
             if self._closed:
                 self.check()
@@ -213,7 +231,7 @@ class Lane:
 
     def close(self) -> None:
         """Refuse further calls, let those already queued finish, then close the backend. May be called twice."""
-        if self._pid not in (None, os.getpid()):
+        if self._forks not in (-1, Ancestry.forks):
             return
         self.refuse_nested()
         with self._mutex:
@@ -221,7 +239,7 @@ class Lane:
             writer, self._writer = self._writer, None
         with self._lead:
             while self._calls:
-                self._commit_group([])
+                self._commit_group([], None)
             self._backend.close()
         self._wake.put(False)
         if writer is not None:
@@ -242,37 +260,40 @@ class Lane:
         group: list[Queued] = []
         try:
             while True:
-                self._commit_group(group)
+                self._commit_group(group, own)
                 if own is None or own.finished:
                     return
                 with self._mutex:
                     if own not in self._calls:  # dropped by a leader that was interrupted twice
                         self._calls.appendleft(own)
+        except BaseException:
+            self._put_back(group, own)
+            raise
         finally:
-            try:
-                self._put_back(group, own)
-            finally:
-                self._let_go_of_lead()
+            self._let_go_of_lead()
 
-    def _commit_group(self, group: list[Queued]) -> None:
+    def _commit_group(self, group: list[Queued], own: Queued | None) -> None:
         """Commit the front of the queue and wake whoever was answered. Only for the holder of `_lead`."""
         group.clear()
+        calls = self._calls
         with self._mutex:
-            while self._calls and len(group) < _GROUP:
-                group.append(self._calls.popleft())
+            while calls and len(group) < _GROUP:
+                group.append(calls.popleft())
         if group:
             self._committing = threading.get_ident()
             try:
                 self._backend.commit(group)
             finally:
                 self._committing = None
-                _wake_callers(group)
+                if len(group) > 1 or group[0] is not own:
+                    _wake_callers(group, own)
 
     def _put_back(self, group: list[Queued], own: Queued | None) -> None:
         """What an interrupted leader left unsettled goes back to the front of the queue, in its order."""
         left = [call for call in group if not call.finished and call is not own]
-        with self._mutex:
-            self._calls.extendleft(reversed(left))
+        if left:
+            with self._mutex:
+                self._calls.extendleft(reversed(left))
 
     def _wake_heir(self) -> None:
         """Wake the first caller that waits for a leader, if there is one."""
@@ -303,11 +324,6 @@ class Lane:
             if self._calls:
                 self._wake_heir()
 
-    def _leads(self) -> bool:
-        """Whether this thread holds the lead."""
-        owned: bool = self._lead._is_owned()  # type: ignore[attr-defined]  # as threading.Condition asks it
-        return owned
-
     def refuse_nested(self) -> None:
         """A transaction that begins another one would wait for itself. A lead left over by an interrupt is let go."""
         if self._leads():
@@ -323,8 +339,8 @@ class Lane:
     def check(self) -> None:
         """Raise unless calls are accepted here: not after `close`, not in a forked child."""
         if self._pid is None:
-            self._pid = os.getpid()
-        if self._pid != os.getpid():
+            self._pid, self._forks = os.getpid(), Ancestry.forks
+        if self._forks != Ancestry.forks:
             raise StoreError(
                 f"{self._name} was used in process {self._pid} and is used in its forked child {os.getpid()}; "
                 "open it anew in the child (SQLite connections do not survive a fork)",
@@ -334,16 +350,16 @@ class Lane:
             raise StoreError(f"{self._name} is closed; open it again to use it", code="closed")
 
 
-def _wake_callers(group: list[Queued]) -> None:
-    """Wake everybody whose call was answered: threads one by one, each event loop once."""
+def _wake_callers(group: list[Queued], own: Queued | None) -> None:
+    """Wake everybody else whose call was answered: threads one by one, each event loop once."""
     loops: dict[asyncio.AbstractEventLoop, list[Queued]] = {}
     for call in group:
-        if not call.finished:
+        if not call.finished or call.lingers or call is own:
+            # (One that lingers looks for itself in a moment: waking it now would hold up whoever waits for the leader.)
             continue
         if call.loop is not None:
             loops.setdefault(call.loop, []).append(call)
-        elif call.turn is not None and not call.lingers and call.turn.locked():
-            # (One that lingers looks for itself in a moment: waking it now would hold up whoever waits for the leader.)
+        elif call.turn is not None and call.turn.locked():
             with suppress(RuntimeError):  # somebody else woke it in between
                 call.turn.release()
     for loop, calls in loops.items():

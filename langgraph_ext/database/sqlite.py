@@ -69,8 +69,8 @@ class SqliteBackend:
         """
         connection: WriteConnection | None = None
         try:
-            connection = self._open()
-            if any(call.fn for call in group):
+            connection = self._connection or self._open()
+            if group[0].fn is not None or any(call.fn for call in group):
                 connection.begin()
                 self._run(connection, group)
             else:
@@ -79,7 +79,7 @@ class SqliteBackend:
             _settle_all(group, error, self.path)
         finally:
             # Also after Ctrl-C: whatever is still open is not committed, and its calls are not settled.
-            if connection is not None:
+            if connection is not None and connection.in_transaction:
                 connection.rollback()
 
     def _run(self, connection: WriteConnection, group: list[Queued]) -> None:

@@ -37,9 +37,15 @@ def address_of(config: RunnableConfig, *, method: str) -> Address:
     if thread_id is None:
         raise InvalidArgument(f'{method}: the config names no thread; pass {{"configurable": {{"thread_id": "…"}}}}')
     checkpoint_id = configurable.get("checkpoint_id")
+    checkpoint_ns = configurable.get("checkpoint_ns")
+    if (
+        type(thread_id) is type(checkpoint_ns) is type(checkpoint_id) is str
+        and (thread_id + checkpoint_ns + checkpoint_id).isascii()
+    ):
+        return Address(thread_id, checkpoint_ns, checkpoint_id or None)
     return Address(
         text(str(thread_id), "thread_id", method),
-        text(configurable.get("checkpoint_ns") or "", "checkpoint_ns", method),
+        text(checkpoint_ns or "", "checkpoint_ns", method),
         text(str(checkpoint_id), "checkpoint_id", method) if checkpoint_id else None,
     )
 
@@ -74,11 +80,9 @@ def encode_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> tup
     Raises:
         InvalidArgument: Some part is not JSON; the message holds its path.
     """
-    merged: dict[str, Any] = {
-        key: value
-        for key, value in get_checkpoint_metadata(config, metadata).items()
-        if key in metadata or not _is_credential(key)
-    }
+    merged: dict[str, Any] = get_checkpoint_metadata(config, metadata)  # type: ignore[assignment]
+    if len(merged) != len(metadata):
+        merged = {key: value for key, value in merged.items() if key in metadata or not key.startswith(_CREDENTIALS)}
     try:
         data = canonical.encode_plain(merged, where="metadata")
     except TypeError as error:
@@ -87,8 +91,7 @@ def encode_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> tup
     return data, str(run_id) if isinstance(run_id, str | int | UUID) else None
 
 
-def _is_credential(key: str) -> bool:
-    return key.startswith("langgraph_auth_") or key == "langgraph_request_id"
+_CREDENTIALS = ("langgraph_auth_", "langgraph_request_id")
 
 
 def needle_of(filter: Mapping[str, Any]) -> bytes:

@@ -89,12 +89,16 @@ def histories(
     return found
 
 
-def unseeded(row: Row) -> set[str]:
+def unseeded(tx: Tx, address: Address, row: Row) -> set[str]:
     """The DeltaChannels of a put whose value is not stored with it, so that it needs its ancestors."""
     counters = canonical.decode(row["metadata"]).get(DELTA_COUNTERS)
     if not counters:
         return set()
-    written = decode_fields(row["body"]).get("channel_versions", {})
-    return {channel for channel in counters if channel in written} - values.channels_of(
-        values.decode_places(row["places"])
-    )
+    places = values.decode_places(row["places"])
+    base = None
+    if (source := values.base_source(places)) is not None:
+        where = {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns}
+        data = tx.one("put_data", **where, checkpoint_id=source or row["checkpoint_id"])["data"]
+        base = values.base_in(places, {source: data})
+    written = decode_fields(row["body"], base).get("channel_versions", {})
+    return {channel for channel in counters if channel in written} - values.channels_of(places)

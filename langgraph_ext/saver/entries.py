@@ -29,31 +29,39 @@ class Entry:
         self.waiters: list[Callable[[], object]] = []
 
     def leave(self) -> None:
-        """Leave the register; may be called twice."""
-        if not self.left:
-            self._entries.remove(self._thread_id, self)
+        """Leave the register, and wake those who wait for it; may be called twice."""
+        if self.left:
+            return
+        with self._entries.mutex:
+            self.left = True
+            entered = self._entries.entered[self._thread_id]
+            entered.discard(self)
+            if not entered:
+                del self._entries.entered[self._thread_id]
+        for waiter in self.waiters:
+            waiter()
 
 
 class Entries:
     """The register, by thread id. Safe to use from any thread and any event loop."""
 
     def __init__(self) -> None:
-        self._mutex = threading.Lock()
-        self._entered: dict[str, set[Entry]] = {}
+        self.mutex = threading.Lock()
+        self.entered: dict[str, set[Entry]] = {}
 
     def enter(self, thread_id: str) -> Entry:
         """Register a call, before it encodes."""
         entry = Entry(self, thread_id)
-        with self._mutex:
-            self._entered.setdefault(thread_id, set()).add(entry)
+        with self.mutex:
+            self.entered.setdefault(thread_id, set()).add(entry)
         return entry
 
     def ahead(self, thread_id: str) -> Collection[Entry]:
         """The calls of a thread that have entered and not left."""
-        if thread_id not in self._entered:
+        if thread_id not in self.entered:
             return ()
-        with self._mutex:
-            return tuple(self._entered.get(thread_id, ()))
+        with self.mutex:
+            return tuple(self.entered.get(thread_id, ()))
 
     def wait(self, entries: Collection[Entry]) -> None:
         """Hold this thread until all of them have left. They are encoding in threads of their own: it is short."""
@@ -73,21 +81,8 @@ class Entries:
 
     def _ask(self, entry: Entry, waiter: Callable[[], object]) -> bool:
         """Whether `waiter` will be called; False when the entry has left already."""
-        with self._mutex:
+        with self.mutex:
             if entry.left:
                 return False
             entry.waiters.append(waiter)
             return True
-
-    def remove(self, thread_id: str, entry: Entry) -> None:
-        """Take a call out of the register and wake those who wait for it."""
-        with self._mutex:
-            if entry.left:
-                return
-            entry.left = True
-            entered = self._entered[thread_id]
-            entered.discard(entry)
-            if not entered:
-                del self._entered[thread_id]
-        for waiter in entry.waiters:
-            waiter()

@@ -2,24 +2,47 @@
 
     body = {"v", "ts", "channel_versions", "versions_seen", "updated_channels"}
 
-A field that was not there when the checkpoint was put is not there when it is read. The leading zeros that all versions
-share (some thirty, see versions.py) are written as one byte that JSON text never holds, and their number stands before
-the JSON. Keys of a checkpoint that this file does not know are laid out like a channel's value, under a name that no
-channel has, encoded by the serde.
+A field that was not there when the checkpoint was put is not there when it is read. Keys of a checkpoint that this file
+does not know are laid out like a channel's value, under a name that no channel has, encoded by the serde.
+
+The two maps grow with the number of nodes while a step changes a few of their entries. Large ones are therefore stored
+once in a while, as a *base* that is laid out like a channel's value (`values.BASE`), and the bodies below it hold the
+entries that differ from it. A base is inherited like any value, so deleting and copying checkpoints need not know of
+it, and a checkpoint is read from its row and its base, never along a chain.
+
+The leading zeros that all versions share (some thirty, see versions.py) are written as one byte that JSON text never
+holds, and their number stands before the JSON.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from itertools import compress, islice
+from math import isqrt
+from operator import ne
+from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import Checkpoint
 
 from langgraph_ext import canonical
 from langgraph_ext.errors import InvalidArgument
 
-__all__ = ["decode_fields", "encode_fields", "unknown_keys"]
+__all__ = [
+    "ENTRY_BYTES",
+    "NOTHING",
+    "Base",
+    "base_of",
+    "decode_fields",
+    "difference",
+    "encode_base",
+    "encode_fields",
+    "fields_of",
+    "unknown_keys",
+]
 
-_FIELDS = ("v", "ts", "channel_versions", "versions_seen", "updated_channels")
+_VERSIONS, _SEEN = "channel_versions", "versions_seen"
+
+_FIELDS = ("v", "ts", _VERSIONS, _SEEN, "updated_channels")
 _ELSEWHERE = frozenset((*_FIELDS, "id", "channel_values"))
 
 _SHORT = b'"\x01'
@@ -28,37 +51,130 @@ _SHORT = b'"\x01'
 _MOST_ZEROS = 31
 """The byte before the JSON is below every character that JSON can begin with."""
 
+ENTRY_BYTES = 160
+"""About what an entry of a base takes in memory."""
 
-def encode_fields(checkpoint: Checkpoint) -> bytes:
-    """The body of a put's row.
+_SMALL = 16
+"""Entries in both maps together below which they are not worth a base."""
+
+
+class Base(NamedTuple):
+    """The maps of one checkpoint, from which later ones differ a little. Nobody else holds them."""
+
+    versions: Mapping[str, Any]
+    seen: Mapping[str, Mapping[str, Any]]
+    channels: list[str]
+    """Of `versions`, in their order."""
+    nodes: list[str]
+    """Of `seen`, in their order."""
+
+
+class Difference(NamedTuple):
+    """The entries of a checkpoint's maps that its base has not."""
+
+    versions: Mapping[str, Any]
+    seen: Mapping[str, Mapping[str, Any]]
+
+
+NOTHING = Difference({}, {})
+"""Between a checkpoint and the base that is made of it."""
+
+
+def fields_of(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The fields that a checkpoint has."""
+    return {key: checkpoint[key] for key in _FIELDS if key in checkpoint}  # type: ignore[literal-required]
+
+
+def base_of(fields: Mapping[str, Any]) -> Base | None:
+    """The maps of a checkpoint as a base, or None if they are small or hold other versions than text.
+
+    (Text alone: 1, 1.0 and True are equal, so that a difference would not see the one replaced by the other.)
+    """
+    versions, seen = fields.get(_VERSIONS), fields.get(_SEEN)
+    if not isinstance(versions, dict) or not isinstance(seen, dict) or len(versions) + len(seen) < _SMALL:
+        return None
+    kinds = set(map(type, versions.values())).union(*(map(type, each.values()) for each in seen.values()))
+    if kinds != {str}:
+        return None
+    return Base(dict(versions), {node: dict(each) for node, each in seen.items()}, list(versions), list(seen))
+
+
+def difference(fields: Mapping[str, Any], base: Base) -> Difference | None:
+    """What a checkpoint's maps have that `base` has not; None if a new base is the better choice.
+
+    A base of E entries is replaced once more than √(6E) entries differ. A step changes about three, so a base serves some
+    √(6E)/3 steps; a step's share of it, and the mean difference, are then √(6E)/2 entries each, and their sum the least.
+    """
+    versions, seen = fields.get(_VERSIONS), fields.get(_SEEN)
+    if not isinstance(versions, dict) or not isinstance(seen, dict):
+        return None
+    newer = _changed(versions, base.versions, base.channels)
+    newer_seen = _changed(seen, base.seen, base.nodes)
+    if newer is None or newer_seen is None or len(newer) + len(newer_seen) > isqrt(6 * len(base.channels + base.nodes)):
+        return None
+    return Difference(newer, newer_seen)
+
+
+def _changed(new: dict[str, Any], old: Mapping[str, Any], keys: list[str]) -> dict[str, Any] | None:
+    """The entries of `new` that `old` has not; None unless it begins with the keys of `old` in their order."""
+    count = len(keys)
+    if list(islice(new, count)) != keys:
+        return None
+    changed = {key: new[key] for key in compress(new, map(ne, new.values(), old.values()))}
+    if len(new) > count:
+        changed.update(islice(new.items(), count, None))
+    return changed
+
+
+def encode_fields(fields: Mapping[str, Any], apart: Difference | None = None) -> bytes:
+    """The body of a put's row; with the two maps whole, or only what is `apart` from their base.
 
     Raises:
         InvalidArgument: A version, channel or node name cannot be stored.
     """
-    fields = {key: checkpoint[key] for key in _FIELDS if key in checkpoint}  # type: ignore[literal-required]
-    versions = fields.get("channel_versions", {}).values()
-    kinds = set(map(type, versions))
-    encode = canonical.encode_plain if float in kinds else canonical.encode_exact  # only floats need a second look
-    try:
-        body = encode(fields, where="checkpoint")
-    except TypeError as error:
-        raise InvalidArgument(f"put: {error}; versions are numbers or text, channel and node names are text") from error
-    zeros = _leading_zeros(max(versions)) if kinds == {str} else 0
-    return bytes((zeros,)) + body.replace(b'"' + b"0" * zeros, _SHORT) if zeros else body
+    return _encode(fields if apart is None else {**fields, _VERSIONS: apart.versions, _SEEN: apart.seen})
 
 
-def _leading_zeros(version: str) -> int:
-    return min(len(version) - len(version.lstrip("0")), _MOST_ZEROS)
+def encode_base(base: Base) -> bytes:
+    """A base as it is laid out.
+
+    Raises:
+        InvalidArgument: A version, channel or node name cannot be stored.
+    """
+    return _encode({_VERSIONS: base.versions, _SEEN: base.seen})
 
 
-def decode_fields(body: bytes) -> dict[str, Any]:
-    """The fields of a checkpoint, as they were put."""
-    zeros = body[0]
-    plain = body[1:].replace(_SHORT, b'"' + b"0" * zeros) if zeros <= _MOST_ZEROS else body
-    fields: dict[str, Any] = canonical.decode(plain)
+def decode_fields(body: bytes, base: bytes | None = None) -> dict[str, Any]:
+    """The fields of a checkpoint, as they were put; `base` if its put has one."""
+    fields = _decode(body)
+    if base is not None:
+        for key, entries in _decode(base).items():
+            fields[key] = {**entries, **fields[key]}
     return fields
 
 
 def unknown_keys(checkpoint: Checkpoint) -> dict[str, Any]:
     """The keys of a checkpoint that have no place of their own in a row."""
     return {key: value for key, value in checkpoint.items() if key not in _ELSEWHERE}
+
+
+def _encode(fields: Mapping[str, Any]) -> bytes:
+    versions = fields.get(_VERSIONS, {}).values()
+    kinds = set(map(type, versions))
+    encode = canonical.encode_plain if float in kinds else canonical.encode_exact  # only floats need a second look
+    try:
+        body = encode(fields, where="checkpoint")
+    except TypeError as error:
+        raise InvalidArgument(f"put: {error}; versions are numbers or text, channel and node names are text") from error
+    zeros = 0
+    if kinds == {str}:
+        greatest = max(versions)
+        zeros = min(len(greatest) - len(greatest.lstrip("0")), _MOST_ZEROS)
+    return bytes((zeros,)) + body.replace(b'"' + b"0" * zeros, _SHORT) if zeros else body
+
+
+def _decode(body: bytes) -> dict[str, Any]:
+    zeros = body[0]
+    plain = body[1:].replace(_SHORT, b'"' + b"0" * zeros) if zeros <= _MOST_ZEROS else body
+    fields: dict[str, Any] = canonical.decode(plain)
+    return fields

@@ -52,8 +52,8 @@ class Listing:
     needle: bytes
     last: tuple[str, str, str] = (_TOP, _TOP, _TOP)
     """`(checkpoint_id, thread_id, checkpoint_ns)` of the last key scanned."""
-    keys: tuple[int, ...] = ()
-    """Sequence numbers scanned and not yet loaded."""
+    keys: tuple[tuple[str, str, str], ...] = ()
+    """Keys scanned and not yet loaded."""
     size: int = _LOADED
     """Keys to scan next."""
     exhausted: bool = False
@@ -106,9 +106,12 @@ def page(tx: Tx, listing: Listing, left: int | None) -> Page:
         listing = _scan(tx, listing)
     now, later = listing.keys[:_LOADED], listing.keys[_LOADED:]
     seen: dict[tuple[str, str, str], bytes] = {}
-    rows = (tx.maybe("put_get_by_seq", seq=seq) for seq in now)
+    rows = (
+        tx.maybe("put_get", checkpoint_id=checkpoint_id, thread_id=thread_id, checkpoint_ns=checkpoint_ns)
+        for checkpoint_id, thread_id, checkpoint_ns in now
+    )
     # Since its key was scanned, a checkpoint may have been deleted, or pruned out of sight.
-    listed = (row for row in rows if row is not None and row["kind"] == "checkpoint" and _matches(row, listing.wanted))
+    listed = (row for row in rows if row is not None and row["listed"] and _matches(row, listing.wanted))
     found = [with_parts(tx, row, seen) for row in islice(listed, left)]
     rest = None if listing.exhausted and not later else replace(listing, keys=later)
     return Page(found, rest)
@@ -128,8 +131,7 @@ def _scan(tx: Tx, listing: Listing) -> Listing:
         streams = [_namespace(tx, listing, name) for name in names]
         rows = list(islice(merge(*streams, key=_key, reverse=True), listing.size))
     last = _key(rows[-1]) if rows else listing.last
-    keys = tuple(row["seq"] for row in rows)
-    return replace(listing, keys=keys, last=last, size=size, exhausted=len(rows) < listing.size)
+    return replace(listing, keys=tuple(map(_key, rows)), last=last, size=size, exhausted=len(rows) < listing.size)
 
 
 def _namespace(tx: Tx, listing: Listing, name: str | None) -> Iterator[Row]:
@@ -179,7 +181,7 @@ def _addressed(tx: Tx, listing: Listing) -> list[Stored]:
     return [
         with_parts(tx, row, {})
         for row in rows
-        if row["kind"] == "checkpoint" and row["checkpoint_id"] < listing.before and _matches(row, listing.wanted)
+        if row["listed"] and row["checkpoint_id"] < listing.before and _matches(row, listing.wanted)
     ]
 
 

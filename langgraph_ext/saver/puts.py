@@ -1,4 +1,9 @@
-"""Puts: the transaction that stores a checkpoint."""
+"""Puts: the transaction that stores a checkpoint.
+
+What a row holds depends on its parent, from which it inherits places. Those of the last put of each namespace are
+remembered, so that a put is usually laid out by its caller (`Below`); one that is not, or whose parent is no longer
+what was remembered, is encoded whole and laid out in its transaction (`Whole`).
+"""
 
 from __future__ import annotations
 
@@ -8,31 +13,43 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
-from langgraph_ext.database import Tx
+from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.saver import values
+from langgraph_ext.saver import fields, values
 from langgraph_ext.saver.config import Address, encode_metadata, text
-from langgraph_ext.saver.fields import encode_fields, unknown_keys
+from langgraph_ext.saver.reading import data_behind
 from langgraph_ext.saver.recent import RecentPut
 from langgraph_ext.saver.retention import rehome
 
-__all__ = ["Put", "completed", "prepare", "store"]
+__all__ = ["Below", "Put", "Whole", "prepare", "store", "whole"]
+
+Columns = dict[str, Any]
+"""A row's columns by name."""
 
 
 class Put(NamedTuple):
-    """A checkpoint on its way into the log: checked and encoded, but for what depends on its parent."""
+    """A checkpoint on its way into the log: checked, and what is new in it encoded."""
 
-    thread_id: str
-    checkpoint_ns: str
-    checkpoint_id: str
-    parent_id: str | None
-    run_id: str | None
-    metadata: bytes
-    body: bytes
+    columns: Columns
+    """Those that do not depend on the parent."""
+    fields: dict[str, Any]
     packed: values.Packed
-    stored_us: int
-    planned: tuple[RecentPut, dict[str, object]] | None = None
-    """What will be stored, and its row, if the parent is still as it is remembered."""
+
+
+class Below(NamedTuple):
+    """A put laid out below a remembered parent: its row, to be stored if the parent is still as it was."""
+
+    stored: RecentPut
+    columns: Columns
+    put: Put
+
+
+class Whole(NamedTuple):
+    """A put with everything encoded, for a parent that may have nothing of it."""
+
+    columns: Columns
+    packed: values.Packed
+    base: fields.Base | None
 
 
 def prepare(
@@ -42,9 +59,10 @@ def prepare(
     metadata: CheckpointMetadata,
     new_versions: Mapping[str, Any],
     *,
+    parent: RecentPut | None,
     dumps: values.Dumps,
     stored_us: int,
-) -> Put:
+) -> Below | Whole:
     """Check and encode a checkpoint, in the caller's thread.
 
     Args:
@@ -53,6 +71,7 @@ def prepare(
         checkpoint: What to store.
         metadata: Must be JSON.
         new_versions: The channels to encode; the parent should have the others.
+        parent: If it is remembered.
         dumps: The serde's encoder.
         stored_us: When: microseconds since the epoch, UTC.
 
@@ -61,24 +80,25 @@ def prepare(
     """
     thread_id, checkpoint_ns, parent_id = address
     encoded_metadata, run_id = encode_metadata(config, metadata)
-    held, more = checkpoint.get("channel_values", {}), unknown_keys(checkpoint)
+    held, more = checkpoint.get("channel_values", {}), fields.unknown_keys(checkpoint)
     packed = values.pack(
         {**held, values.MORE: more} if more else held,
         checkpoint.get("channel_versions", {}),
         held if parent_id is None else new_versions,
         dumps,
     )
-    return Put(
-        thread_id=thread_id,
-        checkpoint_ns=checkpoint_ns,
-        checkpoint_id=_id_of(checkpoint),
-        parent_id=parent_id,
-        run_id=run_id,
-        metadata=encoded_metadata,
-        body=encode_fields(checkpoint),
-        packed=packed,
-        stored_us=stored_us,
-    )
+    columns = {
+        "thread_id": thread_id,
+        "checkpoint_ns": checkpoint_ns,
+        "checkpoint_id": _id_of(checkpoint),
+        "parent_id": parent_id,
+        "run_id": run_id,
+        "stored_us": stored_us,
+        "metadata": encoded_metadata,
+    }
+    put = Put(columns, fields.fields_of(checkpoint), packed)
+    planned = None if parent is None else _below(put, parent)
+    return planned or whole(put, dumps)
 
 
 def _id_of(checkpoint: Checkpoint) -> str:
@@ -88,81 +108,87 @@ def _id_of(checkpoint: Checkpoint) -> str:
     return checkpoint_id
 
 
-def completed(put: Put, dumps: values.Dumps) -> Put:
-    """The same put with every value encoded, for a parent that may not have them."""
-    return put._replace(packed=values.pack_all(put.packed, dumps))
-
-
-def below(put: Put, parent: RecentPut | None, dumps: values.Dumps) -> Put:
-    """The same put, planned below this parent, if it is remembered and has the values that are not encoded here.
-
-    Otherwise `completed`, before anybody can change them.
-    """
-    if parent is not None and (layout := _lay_out(put, parent.places)) is not None:
-        return put._replace(planned=_row(put, layout))
-    return completed(put, dumps) if put.packed.others else put
-
-
-def store(tx: Tx, put: Put, parent: RecentPut | None) -> RecentPut | None:
-    """Store a checkpoint. Storing the same one again changes nothing; another under its id takes its place.
-
-    Args:
-        tx: The transaction.
-        put: What to store.
-        parent: The remembered parent it was planned below: saves a look, if it is still so.
-
-    Returns:
-        What was stored; None, and nothing is, if the parent lacks a value that `put` has not encoded: store it
-        `completed`.
-    """
-    if parent is not None and put.planned is not None:
-        stored, row = put.planned
-        if tx.run("put_append", **row, parent_places=parent.encoded) == 1:
-            return stored
-    found = None
-    if put.parent_id is not None:
-        found = tx.maybe(
-            "put_places", thread_id=put.thread_id, checkpoint_ns=put.checkpoint_ns, checkpoint_id=put.parent_id
-        )
-    layout = _lay_out(put, values.decode_places(found["places"]) if found else None)
+def _below(put: Put, parent: RecentPut) -> Below | None:
+    """Lay a put out below its parent; None if that has not what is not encoded here."""
+    columns, held, packed = put
+    base = parent.base
+    apart = None if base is None else fields.difference(held, base)
+    if apart is not None:
+        packed = packed._replace(inherits_base=True)
+    elif (base := fields.base_of(held)) is not None:
+        packed, apart = packed._replace(base=fields.encode_base(base)), fields.NOTHING
+    layout = values.lay_out(packed, columns["checkpoint_id"], columns["parent_id"], parent.places)
     if layout is None:
         return None
-    stored, row = _row(put, layout)
+    stored, row = _laid_out({**columns, "body": fields.encode_fields(held, apart)}, layout, base)
+    row["parent_places"] = parent.encoded
+    return Below(stored, row, put)
+
+
+def whole(put: Put, dumps: values.Dumps) -> Whole:
+    """Encode every value and all fields, before anybody can change them."""
+    columns, held, packed = put
+    if packed.others:
+        packed = values.pack_all(packed, dumps)
+    base = fields.base_of(held)
+    if base is not None:
+        packed = packed._replace(base=fields.encode_base(base))
+    body = fields.encode_fields(held, None if base is None else fields.NOTHING)
+    return Whole({**columns, "body": body}, packed, base)
+
+
+def store(tx: Tx, planned: Below | Whole) -> RecentPut | None:
+    """Store a checkpoint. Storing the same one again changes nothing; another under its id takes its place.
+
+    Returns:
+        What was stored; None, and nothing is, if the parent is not what it was when the put was laid out below it:
+        store it `whole`.
+    """
+    if isinstance(planned, Below):
+        return planned.stored if tx.run("put_append", **planned.columns) == 1 else None
+    columns, packed, base = planned
+    checkpoint_id, parent_id = columns["checkpoint_id"], columns["parent_id"]
+    where = {"thread_id": columns["thread_id"], "checkpoint_ns": columns["checkpoint_ns"]}
+    found = None if parent_id is None else tx.maybe("put_places", **where, checkpoint_id=parent_id)
+    layout = values.lay_out(packed, checkpoint_id, parent_id, values.decode_places(found["places"]) if found else None)
+    assert layout is not None, "a put whose values are all encoded lacks none"
+    stored, row = _laid_out(columns, layout, base)
     if tx.run("put_insert", **row) == 0:
-        _replace(tx, put, row)
+        _replace(tx, row)
     return stored
 
 
-def _lay_out(put: Put, parent: values.Places | None) -> tuple[values.Places, bytes] | None:
-    return values.lay_out(put.packed, put.checkpoint_id, put.parent_id, parent)
-
-
-def _row(put: Put, layout: tuple[values.Places, bytes]) -> tuple[RecentPut, dict[str, object]]:
+def _laid_out(
+    columns: Columns, layout: tuple[values.Places, bytes], base: fields.Base | None
+) -> tuple[RecentPut, Columns]:
     places, data = layout
-    stored = RecentPut(put.checkpoint_id, places, values.encode_places(places))
-    return stored, {
-        "thread_id": put.thread_id,
-        "checkpoint_ns": put.checkpoint_ns,
-        "checkpoint_id": put.checkpoint_id,
-        "parent_id": put.parent_id,
-        "run_id": put.run_id,
-        "stored_us": put.stored_us,
-        "metadata": put.metadata,
-        "places": stored.encoded,
-        "body": put.body,
-        "data": data,
-    }
+    encoded = values.encode_places(places)
+    weight = 4 * len(encoded) + (fields.ENTRY_BYTES * len(base.channels + base.nodes) if base else 0)
+    stored = RecentPut(columns["checkpoint_id"], places, encoded, base, weight)
+    return stored, {**columns, "places": encoded, "data": data}
 
 
-def _replace(tx: Tx, put: Put, row: Mapping[str, object]) -> None:
+def _replace(tx: Tx, row: Columns) -> None:
     """The id is taken: by this very checkpoint (a repeated call), or by one that this one replaces."""
-    place = Address(put.thread_id, put.checkpoint_ns, None)
-    old = tx.one(
-        "put_get", thread_id=place.thread_id, checkpoint_ns=place.checkpoint_ns, checkpoint_id=put.checkpoint_id
-    )
-    same = all(old[name] == row[name] for name in ("parent_id", "metadata", "places", "body", "data"))
-    if same and old["kind"] == "checkpoint":
+    checkpoint_id = row["checkpoint_id"]
+    place = Address(row["thread_id"], row["checkpoint_ns"], None)
+    old = tx.one("put_get", thread_id=place.thread_id, checkpoint_ns=place.checkpoint_ns, checkpoint_id=checkpoint_id)
+    same = old["parent_id"] == row["parent_id"] and old["metadata"] == row["metadata"]
+    if same and old["listed"] and _content(tx, old) == _content(tx, row):
         return
-    rehome(tx, place, {put.checkpoint_id})
+    rehome(tx, place, {checkpoint_id})
     tx.run("put_delete", seq=old["seq"])
     tx.run("put_insert", **row)
+
+
+def _content(tx: Tx, row: Row | Columns) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fields and encoded values of a put's row, wherever they lie."""
+    places = values.decode_places(row["places"])
+    data_of = data_behind(tx, row, places, {})
+    held = {
+        channel: (place[0], *values.encoded_value(place, data_of[source]))
+        for source, part in places.items()
+        for channel, place in part.items()
+        if channel != values.BASE
+    }
+    return fields.decode_fields(row["body"], values.base_in(places, data_of)), held

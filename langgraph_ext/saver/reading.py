@@ -20,7 +20,7 @@ from langgraph_ext.saver.config import Address, config_of
 from langgraph_ext.saver.fields import decode_fields
 from langgraph_ext.saver.writes import merge, taken_answers
 
-__all__ = ["Stored", "decode", "fetch", "with_parts"]
+__all__ = ["Stored", "data_behind", "decode", "fetch", "with_parts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def fetch(tx: Tx, address: Address) -> Stored | None:
         row = tx.maybe("put_latest", **where)
     else:
         row = tx.maybe("put_get", **where, checkpoint_id=address.checkpoint_id)
-    if row is None or row["kind"] != "checkpoint":
+    if row is None or not row["listed"]:
         return None
     return with_parts(tx, row, {})
 
@@ -51,6 +51,16 @@ def with_parts(tx: Tx, row: Row, seen: dict[tuple[str, str, str], bytes]) -> Sto
     """A put's row with what belongs to it. `seen` keeps data that several checkpoints of one page share."""
     places = values.decode_places(row["places"])
     thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
+    data_of = data_behind(tx, row, places, seen)
+    calls = tx.all("writes_of", thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=row["checkpoint_id"])
+    return Stored(row, places, data_of, calls, taken_answers(tx, thread_id, calls))
+
+
+def data_behind(
+    tx: Tx, row: Row | Mapping[str, Any], places: values.Places, seen: dict[tuple[str, str, str], bytes]
+) -> dict[str, bytes]:
+    """The data of every row that holds a value of this put, by source. What is in `seen` is not fetched again."""
+    thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
     data_of = {values.OWN: row["data"]}
     for source in values.sources(places):
         key = (thread_id, checkpoint_ns, source)
@@ -58,8 +68,7 @@ def with_parts(tx: Tx, row: Row, seen: dict[tuple[str, str, str], bytes]) -> Sto
             where = {"thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": source}
             seen[key] = tx.one("put_data", **where)["data"]
         data_of[source] = seen[key]
-    calls = tx.all("writes_of", thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=row["checkpoint_id"])
-    return Stored(row, places, data_of, calls, taken_answers(tx, thread_id, calls))
+    return data_of
 
 
 def decode(
@@ -71,7 +80,12 @@ def decode(
     more = held.pop(values.MORE, {})
     thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
     parent_id = row["parent_id"]
-    checkpoint = {"id": row["checkpoint_id"], **decode_fields(row["body"]), "channel_values": held, **more}
+    checkpoint = {
+        "id": row["checkpoint_id"],
+        **decode_fields(row["body"], values.base_in(stored.places, stored.data_of)),
+        "channel_values": held,
+        **more,
+    }
     return CheckpointTuple(
         config=config or config_of(thread_id, checkpoint_ns, row["checkpoint_id"]),
         checkpoint=checkpoint,  # type: ignore[arg-type]

@@ -9,21 +9,29 @@ from __future__ import annotations
 import threading
 from typing import NamedTuple
 
+from langgraph_ext.saver.fields import Base
 from langgraph_ext.saver.values import Places
 
 __all__ = ["Recent", "RecentPut"]
 
-_THREADS = 1024
-"""Namespaces remembered, the least recently put ones forgotten first."""
+_MOST_BYTES = 16 * 1024 * 1024
+"""About what is remembered in all; the puts of the least recently used namespaces are forgotten first."""
+
+_LEAST_BYTES = 1024
+"""About what a put takes at the least."""
 
 
 class RecentPut(NamedTuple):
-    """A put that was committed."""
+    """A put, as the next one of its namespace needs it."""
 
     checkpoint_id: str
     places: Places
     encoded: bytes
     """The same places, as they are stored."""
+    base: Base | None
+    """The maps that its fields are stored as a difference from."""
+    weight: int
+    """About how many bytes places and base take in memory."""
 
 
 class Recent:
@@ -32,6 +40,7 @@ class Recent:
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._puts: dict[tuple[str, str], RecentPut] = {}
+        self._bytes = 0
 
     def find(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> RecentPut | None:
         """The put of this very checkpoint, if it was the last of its namespace."""
@@ -41,7 +50,9 @@ class Recent:
     def remember(self, thread_id: str, checkpoint_ns: str, put: RecentPut) -> None:
         """Note a put after its commit."""
         with self._mutex:
-            self._puts.pop((thread_id, checkpoint_ns), None)
+            known = self._puts.pop((thread_id, checkpoint_ns), None)
             self._puts[thread_id, checkpoint_ns] = put
-            if len(self._puts) > _THREADS:
-                del self._puts[next(iter(self._puts))]
+            self._bytes += put.weight - known.weight if known else put.weight + _LEAST_BYTES
+            while self._bytes > _MOST_BYTES:
+                forgotten = self._puts.pop(next(iter(self._puts)))
+                self._bytes -= forgotten.weight + _LEAST_BYTES

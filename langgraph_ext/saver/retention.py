@@ -20,8 +20,7 @@ __all__ = ["copy_thread", "delete_for_runs", "delete_thread", "prune_thread", "r
 
 def delete_thread(tx: Tx, thread_id: str) -> None:
     """Delete everything of a thread, in all its namespaces."""
-    tx.run("thread_delete_puts", thread_id=thread_id)
-    tx.run("thread_delete_writes", thread_id=thread_id)
+    tx.run("thread_delete", thread_id=thread_id)
 
 
 def delete_for_runs(tx: Tx, run_ids: Sequence[str]) -> None:
@@ -42,7 +41,7 @@ def prune_thread(tx: Tx, thread_id: str) -> None:
     for named in tx.all("namespaces_of", thread_id=thread_id):
         place = Address(thread_id, named["checkpoint_ns"], None)
         rows = _puts(tx, place)
-        listed = [row["checkpoint_id"] for row in rows if row["kind"] == "checkpoint"]
+        listed = [row["checkpoint_id"] for row in rows if row["listed"]]
         if not listed:
             continue
         newest = max(listed)
@@ -88,7 +87,7 @@ def rehome(tx: Tx, place: Address, doomed: Collection[str]) -> None:
 
 def _take_away(tx: Tx, place: Address, rows: Sequence[Row], *, doomed: set[str]) -> None:
     """Delete the puts of `doomed`, and ancestors hidden before, with their writes; hide what survivors still need."""
-    doomed = doomed | {row["checkpoint_id"] for row in rows if row["kind"] == "ancestor"}
+    doomed = doomed | {row["checkpoint_id"] for row in rows if not row["listed"]}
     where = {"thread_id": place.thread_id, "checkpoint_ns": place.checkpoint_ns}
     needed = _needed_by(tx, place, [row for row in rows if row["checkpoint_id"] not in doomed])
     gone = doomed - needed
@@ -98,13 +97,13 @@ def _take_away(tx: Tx, place: Address, rows: Sequence[Row], *, doomed: set[str])
         if checkpoint_id in gone:
             tx.run("put_delete", seq=row["seq"])
             tx.run("writes_delete", **where, checkpoint_id=checkpoint_id)
-        elif checkpoint_id in doomed and row["kind"] == "checkpoint":
+        elif checkpoint_id in doomed and row["listed"]:
             tx.run("put_hide", seq=row["seq"])
 
 
 def _needed_by(tx: Tx, place: Address, survivors: Sequence[Row]) -> set[str]:
     """The ancestors from which DeltaChannels of the survivors are rebuilt."""
-    lacking = {row["checkpoint_id"]: unseeded(row) for row in survivors if row["kind"] == "checkpoint"}
+    lacking = {row["checkpoint_id"]: unseeded(tx, place, row) for row in survivors if row["listed"]}
     needed: set[str] = set()
     for survivor, channels in lacking.items():
         remaining = set(channels)

@@ -137,14 +137,14 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         self.database.check()
         address = address_of(config, method="put")
         ahead = self.entries.ahead(address.thread_id)
-        parent = self.recent.find(*address)
-        put = self._prepare(address, config, checkpoint, metadata, new_versions, parent)
+        planned = self._prepare(address, config, checkpoint, metadata, new_versions)
         if ahead:
             self.entries.wait(ahead)
-        stored = self.database.transact(puts.store, put, parent)
-        if stored is None:
-            stored = self.database.transact(puts.store, puts.completed(put, self.serde.dumps_typed), None)
-        return self._stored(config, put, stored)
+        stored = self.database.submit(partial(puts.store, planned=planned))
+        if stored is None and isinstance(planned, puts.Below):
+            planned = puts.whole(planned.put, self.serde.dumps_typed)
+            stored = self.database.submit(partial(puts.store, planned=planned))
+        return self._stored(config, address, stored)
 
     async def aput(
         self,
@@ -158,15 +158,14 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         address = address_of(config, method="put")
         ahead = self.entries.ahead(address.thread_id)
         async with self.database.room():
-            parent = self.recent.find(*address)
-            put = self._prepare(address, config, checkpoint, metadata, new_versions, parent)
+            planned = self._prepare(address, config, checkpoint, metadata, new_versions)
             if ahead:
                 await self.entries.await_(ahead)
-            stored = await self.database.queue(partial(puts.store, put=put, parent=parent))
-            if stored is None:
-                put = puts.completed(put, self.serde.dumps_typed)
-                stored = await self.database.queue(partial(puts.store, put=put, parent=None))
-        return self._stored(config, put, stored)
+            stored = await self.database.queue(partial(puts.store, planned=planned))
+            if stored is None and isinstance(planned, puts.Below):
+                planned = puts.whole(planned.put, self.serde.dumps_typed)
+                stored = await self.database.queue(partial(puts.store, planned=planned))
+        return self._stored(config, address, stored)
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -308,12 +307,12 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             InvalidArgument: The target is not empty.
         """
         source, target = _texts([source_thread_id, target_thread_id], "thread_id", "copy_thread")
-        self.database.transact(retention.copy_thread, source, target, stored_us=self._now_us())
+        self.database.transact(retention.copy_thread, source, target, stored_us=self.database.clock_us())
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """As `copy_thread`."""
         source, target = _texts([source_thread_id, target_thread_id], "thread_id", "copy_thread")
-        await self.database.atransact(retention.copy_thread, source, target, stored_us=self._now_us())
+        await self.database.atransact(retention.copy_thread, source, target, stored_us=self.database.clock_us())
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Shorten threads, each in a transaction of its own.
@@ -354,7 +353,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             task_path,
             in_loop=host.from_loop(config),
             dumps=self.serde.dumps_typed,
-            stored_us=self._now_us(),
+            stored_us=self.database.clock_us(),
         )
 
     def _prepare(
@@ -364,27 +363,29 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         checkpoint: Checkpoint,
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
-        parent: RecentPut | None,
-    ) -> puts.Put:
-        put = puts.prepare(
-            address, config, checkpoint, metadata, new_versions, dumps=self.serde.dumps_typed, stored_us=self._now_us()
+    ) -> puts.Below | puts.Whole:
+        return puts.prepare(
+            address,
+            config,
+            checkpoint,
+            metadata,
+            new_versions,
+            parent=self.recent.find(*address),
+            dumps=self.serde.dumps_typed,
+            stored_us=self.database.clock_us(),
         )
-        return puts.below(put, parent, self.serde.dumps_typed)
 
-    def _stored(self, config: RunnableConfig, put: puts.Put, stored: RecentPut | None) -> RunnableConfig:
+    def _stored(self, config: RunnableConfig, address: Address, stored: RecentPut | None) -> RunnableConfig:
         """The end of a put: remember it, and name it."""
-        assert stored is not None, "a put whose values are all encoded lacks none"
-        self.recent.remember(put.thread_id, put.checkpoint_ns, stored)
+        assert stored is not None, "a whole put is always stored"
+        self.recent.remember(address.thread_id, address.checkpoint_ns, stored)
         return {
             "configurable": {
                 "thread_id": config["configurable"]["thread_id"],
-                "checkpoint_ns": put.checkpoint_ns,
-                "checkpoint_id": put.checkpoint_id,
+                "checkpoint_ns": address.checkpoint_ns,
+                "checkpoint_id": stored.checkpoint_id,
             }
         }
-
-    def _now_us(self) -> int:
-        return self.database.clock_us()
 
     def _decode(self, stored: reading.Stored, config: RunnableConfig, address: Address) -> CheckpointTuple:
         given = config if address.checkpoint_id is not None else None

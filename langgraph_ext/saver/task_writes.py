@@ -18,22 +18,10 @@ __all__ = ["TaskWrites", "may_linger", "prepare", "store"]
 class TaskWrites(NamedTuple):
     """What a task wrote, on its way into the log: checked and encoded."""
 
-    thread_id: str
-    checkpoint_ns: str
-    checkpoint_id: str
-    task_id: str
-    task_path: str
-    body: bytes
-    data: bytes
-    number: int
-    """How many writes there are."""
-    answers: int | None
-    """How many answers the task says it was given, if it says so."""
-    partial: bool
-    """Whether its writes beside the error are not to be shown."""
+    row: dict[str, object]
+    empty: bool
     ordinary: bool
     """Whether it holds no error, interrupt, resume or scheduled call."""
-    stored_us: int
 
 
 def prepare(
@@ -55,20 +43,20 @@ def prepare(
     if checkpoint_id is None:
         raise InvalidArgument("put_writes: the config names no checkpoint; pass the checkpoint_id being executed")
     body, data = encode_writes(writes, dumps)
-    return TaskWrites(
-        thread_id=thread_id,
-        checkpoint_ns=checkpoint_ns,
-        checkpoint_id=checkpoint_id,
-        task_id=text(task_id, "task_id", "put_writes"),
-        task_path=text(task_path, "task_path", "put_writes"),
-        body=body,
-        data=data,
-        number=len(writes),
-        answers=answers_in(writes, task_id),
-        partial=in_loop and are_partial(writes),
-        ordinary=are_ordinary(writes),
-        stored_us=stored_us,
-    )
+    ordinary = are_ordinary(writes)
+    row: dict[str, object] = {
+        "thread_id": thread_id,
+        "checkpoint_ns": checkpoint_ns,
+        "checkpoint_id": checkpoint_id,
+        "task_id": text(task_id, "task_id", "put_writes"),
+        "task_path": text(task_path, "task_path", "put_writes"),
+        "answers": None if ordinary else answers_in(writes, task_id),
+        "partial": 1 if in_loop and not ordinary and are_partial(writes) else None,
+        "stored_us": stored_us,
+        "body": body,
+        "data": data,
+    }
+    return TaskWrites(row, not writes, ordinary)
 
 
 def may_linger(written: TaskWrites) -> bool:
@@ -77,36 +65,16 @@ def may_linger(written: TaskWrites) -> bool:
     LangGraph does not wait for `put_writes` in a step; it does wait for the end of what it asked, an interrupt, and the
     tasks of a fan-out come too many at once for each to wait.
     """
-    return written.ordinary and not host.is_send(written.task_path)
+    return written.ordinary and not host.is_send(str(written.row["task_path"]))
 
 
 def store(tx: Tx, written: TaskWrites) -> None:
     """Append them to the log. A call without writes leaves nothing."""
-    row = {
-        "thread_id": written.thread_id,
-        "checkpoint_ns": written.checkpoint_ns,
-        "checkpoint_id": written.checkpoint_id,
-        "task_id": written.task_id,
-        "task_path": written.task_path,
-        "answers": written.answers,
-        "partial": 1 if written.partial else None,
-        "stored_us": written.stored_us,
-        "body": written.body,
-        "data": written.data,
-    }
-    if written.number and not (tx.repeated and _is_stored(tx, written)):
-        tx.run("writes_insert", **row)
+    if not (written.empty or (tx.repeated and _is_stored(tx, written.row))):
+        tx.run("writes_insert", **written.row)
 
 
-def _is_stored(tx: Tx, written: TaskWrites) -> bool:
+def _is_stored(tx: Tx, row: dict[str, object]) -> bool:
     """Whether an earlier try of this very call was committed."""
-    found = tx.maybe(
-        "writes_same",
-        thread_id=written.thread_id,
-        checkpoint_ns=written.checkpoint_ns,
-        checkpoint_id=written.checkpoint_id,
-        task_id=written.task_id,
-        stored_us=written.stored_us,
-        body=written.body,
-    )
-    return found is not None
+    key = ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "stored_us", "body")
+    return tx.maybe("writes_same", **{name: row[name] for name in key}) is not None

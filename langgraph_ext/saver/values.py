@@ -20,11 +20,14 @@ from typing import Any, NamedTuple
 from langgraph_ext import canonical
 
 __all__ = [
+    "BASE",
     "MORE",
     "OWN",
     "Homes",
     "Packed",
     "Places",
+    "base_in",
+    "base_source",
     "channels_of",
     "decode_places",
     "encode_places",
@@ -48,6 +51,9 @@ Homes = dict[tuple[str, str], tuple[str, Place]]
 MORE = "\x00more"
 """The name under which keys of a checkpoint that have no place of their own are laid out, like a channel's value."""
 
+BASE = "\x00base"
+"""The name under which the base of a checkpoint's fields is laid out (fields.py)."""
+
 OWN = ""
 """The source that stands for the row itself; no checkpoint id is empty."""
 
@@ -65,6 +71,10 @@ class Packed(NamedTuple):
     versions: Mapping[str, Any]
     spare: Mapping[str, tuple[str, bytes]] | None = None
     """The others encoded as well, in case the parent has not."""
+    base: bytes | None = None
+    """A base that this put writes."""
+    inherits_base: bool = False
+    """Whether it needs the parent's base."""
 
 
 def pack(values: Mapping[str, Any], versions: Mapping[str, Any], new: Iterable[str], dumps: Dumps) -> Packed:
@@ -92,12 +102,18 @@ def lay_out(
     """
     places: Places = {}
     encoded = packed.encoded
-    if packed.others:
+    if packed.base is not None:
+        encoded = [*encoded, (BASE, "", packed.base)]
+    if packed.others or packed.inherits_base:
         known: set[str] = set()
-        if parent and parent_id:
-            places = _inherited(packed, parent_id, parent, known)
-            known -= places.pop(checkpoint_id, {}).keys()
-        if len(known) < len(packed.others):
+        for source, part in parent.items() if parent and parent_id else ():
+            home = source or str(parent_id)
+            for channel, place in part.items():
+                inherits = packed.inherits_base if channel == BASE else _has(packed, channel, place[0])
+                if inherits and home != checkpoint_id:
+                    places.setdefault(home, {})[channel] = place
+                    known.add(channel)
+        if len(known) < len(packed.others) + packed.inherits_base:
             if packed.spare is None:
                 return None
             spare = [(channel, *value) for channel, value in packed.spare.items() if channel not in known]
@@ -112,19 +128,9 @@ def lay_out(
     return places, b"".join([data for _, _, data in encoded])
 
 
-def _inherited(packed: Packed, parent_id: str, parent: Places, known: set[str]) -> Places:
-    """The parent's places of the values that have not changed; their channels are added to `known`."""
-    inherited: Places = {}
-    for source, part in parent.items():
-        mine = {
-            channel: place
-            for channel, place in part.items()
-            if channel in packed.others and place[0] is not None and place[0] == packed.versions.get(channel)
-        }
-        if mine:
-            inherited[source or parent_id] = mine
-            known.update(mine)
-    return inherited
+def _has(packed: Packed, channel: str, version: Any) -> bool:
+    """Whether a put that does not encode this channel has it at this version."""
+    return channel in packed.others and version is not None and bool(version == packed.versions.get(channel))
 
 
 def encode_places(places: Places) -> bytes:
@@ -166,7 +172,21 @@ def unpack(places: Places, data_of: Mapping[str, bytes], loads: Loads) -> dict[s
         channel: loads(encoded_value(place, data_of[source]))
         for source, part in places.items()
         for channel, place in part.items()
+        if channel != BASE
     }
+
+
+def base_in(places: Places, data_of: Mapping[str, bytes]) -> bytes | None:
+    """The base of a put's fields, if it has one."""
+    for source, part in places.items():
+        if BASE in part:
+            return encoded_value(part[BASE], data_of[source])[1]
+    return None
+
+
+def base_source(places: Places) -> str | None:
+    """The row whose data holds the base of a put's fields, if it has one."""
+    return next((source for source, part in places.items() if BASE in part), None)
 
 
 def moved(

@@ -32,9 +32,12 @@ Slot = tuple[str, str, int]
 """`(task_path, task_id, position)`: in the order LangGraph applies writes."""
 
 
+_SPECIAL = WRITES_IDX_MAP.keys()
+
+
 def are_ordinary(writes: Sequence[tuple[str, Any]]) -> bool:
     """Whether none of them goes to a special channel (an error, an interrupt, a resume, a scheduled call)."""
-    return not any(channel in WRITES_IDX_MAP for channel, _ in writes)
+    return _SPECIAL.isdisjoint([channel for channel, _ in writes])
 
 
 def are_partial(writes: Sequence[tuple[str, Any]]) -> bool:

@@ -71,7 +71,7 @@ def test_s7_a_damaged_file_is_store_corrupt_untouched(path: Path, forms: Callabl
     assert [path] == list(path.parent.iterdir())
 
 
-@pytest.mark.parametrize("part", ["checkpoint_log", "checkpoint_log_put", "checkpoint_log_writes"])
+@pytest.mark.parametrize("part", ["checkpoint_log", "checkpoint_log_place"])
 def test_s7_a_damaged_page_is_store_corrupt_where_it_is_needed(
     path: Path, forms: Callable[[Any], Driver], part: str
 ) -> None:
@@ -175,7 +175,7 @@ def test_s8_what_may_not_be_written_is_store_unwritable(tmp_path: Path, place: s
 
 def test_s7_an_error_never_holds_what_was_to_be_stored(path: Path) -> None:
     """Whatever goes wrong with the file: values, metadata and names stay out of messages and details."""
-    overwrite(path, *root_page(path, "checkpoint_log_put"))
+    overwrite(path, *root_page(path, "checkpoint_log_place"))
     with LedgerSaver(path) as saver, pytest.raises(StoreError) as caught:
         saver.put(config(), checkpoint(cid(40), {"a": "secret"}), metadata(note="secret"), {"a": 1})
 

@@ -1,78 +1,72 @@
 -- Queries of the saver, over checkpoint_log (see migrations/0001_checkpoint_log.sql).
--- `task_id IS NULL` / `IS NOT NULL` names the partial index that serves a query.
+-- `listed IS NOT NULL`: puts; `listed = 1`: puts that are not out of sight; `listed IS NULL`: calls of put_writes.
 
 -- name: put_insert
 -- No row changes when the checkpoint id is already there (only one transaction writes at a time).
 INSERT INTO checkpoint_log (
-    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, stored_us, metadata, places, body, data
+    listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, stored_us, metadata, places, body, data
 ) SELECT
-    'checkpoint', :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :stored_us, :metadata, :places, :body,
-    :data
+    1, :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :stored_us, :metadata, :places, :body, :data
 WHERE NOT EXISTS (
     SELECT 1 FROM checkpoint_log
     WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
-        AND task_id IS NULL
+        AND listed IS NOT NULL
 );
 
 -- name: put_append
 -- As put_insert, only below a parent whose values lie where the caller says they do.
 INSERT INTO checkpoint_log (
-    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, stored_us, metadata, places, body, data
+    listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, stored_us, metadata, places, body, data
 ) SELECT
-    'checkpoint', :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :stored_us, :metadata, :places, :body,
-    :data
+    1, :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :stored_us, :metadata, :places, :body, :data
 WHERE EXISTS (
     SELECT 1 FROM checkpoint_log
-    WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :parent_id AND task_id IS NULL
+    WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :parent_id AND listed IS NOT NULL
         AND places = :parent_places
 )
     AND NOT EXISTS (
         SELECT 1 FROM checkpoint_log
         WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
-            AND task_id IS NULL
+            AND listed IS NOT NULL
     );
 
 -- name: writes_insert
 INSERT INTO checkpoint_log (
-    kind, thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, answers, partial, stored_us, body, data
+    thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, answers, partial, stored_us, body, data
 ) VALUES (
-    'writes', :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :task_path, :answers, :partial, :stored_us, :body,
-    :data
+    :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :task_path, :answers, :partial, :stored_us, :body, :data
 );
 
 -- name: put_places
 SELECT parent_id, places FROM checkpoint_log
-WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
 
 -- name: put_get
-SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data FROM checkpoint_log
-WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
-
--- name: put_get_by_seq
-SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data FROM checkpoint_log
-WHERE seq = :seq;
+SELECT seq, listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
 
 -- name: put_latest
-SELECT seq, kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data FROM checkpoint_log
-WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND task_id IS NULL AND kind = 'checkpoint'
+SELECT seq, listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed = 1
 ORDER BY checkpoint_id DESC
 LIMIT 1;
 
 -- name: put_data
 SELECT data FROM checkpoint_log
-WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
 
 -- name: writes_of
+-- Calls have no metadata; to say so lets the index give them in their order.
 SELECT seq, task_id, task_path, partial, body, data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
-    AND task_id IS NOT NULL
+    AND listed IS NULL AND metadata IS NULL
 ORDER BY seq;
 
 -- name: writes_same
 -- The row of this very call, looked for when nobody knows whether an earlier try of it was committed.
 SELECT seq FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
-    AND task_id IS NOT NULL AND task_id = :task_id AND stored_us = :stored_us AND body = :body
+    AND listed IS NULL AND task_id = :task_id AND stored_us = :stored_us AND body = :body
 LIMIT 1;
 
 -- name: answer_taken
@@ -88,13 +82,13 @@ ORDER BY later.seq
 LIMIT 1;
 
 -- name: namespaces_of
--- A loose scan: one index seek a namespace, however many checkpoints it holds.
+-- A loose scan: one index seek a namespace, however many rows it holds.
 WITH RECURSIVE found (checkpoint_ns) AS (
-    SELECT min(checkpoint_ns) FROM checkpoint_log WHERE thread_id = :thread_id AND task_id IS NULL
+    SELECT min(checkpoint_ns) FROM checkpoint_log WHERE thread_id = :thread_id
     UNION ALL
     SELECT (
         SELECT min(checkpoint_ns) FROM checkpoint_log
-        WHERE thread_id = :thread_id AND task_id IS NULL AND checkpoint_ns > found.checkpoint_ns
+        WHERE thread_id = :thread_id AND checkpoint_ns > found.checkpoint_ns
     )
     FROM found WHERE found.checkpoint_ns IS NOT NULL
 )
@@ -102,16 +96,16 @@ SELECT checkpoint_ns FROM found WHERE checkpoint_ns IS NOT NULL;
 
 -- name: scan_namespace
 -- Keyset page of one namespace, newest first; an empty :needle finds every row.
-SELECT seq, checkpoint_id, thread_id, checkpoint_ns FROM checkpoint_log
-WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND task_id IS NULL AND kind = 'checkpoint'
+SELECT checkpoint_id, thread_id, checkpoint_ns FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed = 1
     AND checkpoint_id < :before AND instr(metadata, :needle) > 0
 ORDER BY checkpoint_id DESC
 LIMIT :size;
 
 -- name: scan_namespace_from
 -- As scan_namespace, behind a key that may be another namespace's: an equal id is behind it in a smaller namespace.
-SELECT seq, checkpoint_id, thread_id, checkpoint_ns FROM checkpoint_log
-WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND task_id IS NULL AND kind = 'checkpoint'
+SELECT checkpoint_id, thread_id, checkpoint_ns FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed = 1
     AND checkpoint_id < :before AND instr(metadata, :needle) > 0
     AND checkpoint_id <= :last_id AND (checkpoint_id < :last_id OR :checkpoint_ns < :last_ns)
 ORDER BY checkpoint_id DESC
@@ -119,8 +113,8 @@ LIMIT :size;
 
 -- name: scan_thread
 -- Sorts a thread of very many namespaces.
-SELECT seq, checkpoint_id, thread_id, checkpoint_ns FROM checkpoint_log
-WHERE thread_id = :thread_id AND task_id IS NULL AND kind = 'checkpoint'
+SELECT checkpoint_id, thread_id, checkpoint_ns FROM checkpoint_log
+WHERE thread_id = :thread_id AND listed = 1
     AND checkpoint_id < :before AND instr(metadata, :needle) > 0
     AND (checkpoint_id, thread_id, checkpoint_ns) < (:last_id, :last_thread, :last_ns)
 ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC
@@ -128,28 +122,28 @@ LIMIT :size;
 
 -- name: scan_all
 -- As scan_thread, over every thread.
-SELECT seq, checkpoint_id, thread_id, checkpoint_ns FROM checkpoint_log
-WHERE task_id IS NULL AND kind = 'checkpoint'
+SELECT checkpoint_id, thread_id, checkpoint_ns FROM checkpoint_log
+WHERE listed = 1
     AND checkpoint_id < :before AND instr(metadata, :needle) > 0
     AND (checkpoint_id, thread_id, checkpoint_ns) < (:last_id, :last_thread, :last_ns)
 ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC
 LIMIT :size;
 
 -- name: puts_of_namespace
-SELECT seq, kind, checkpoint_id, run_id, metadata, places, body FROM checkpoint_log
-WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND task_id IS NULL
+SELECT seq, listed, checkpoint_id, run_id, metadata, places, body FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed IS NOT NULL
 ORDER BY checkpoint_id;
 
 -- name: namespaces_of_run
 SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoint_log
-WHERE run_id = :run_id AND task_id IS NULL;
+WHERE run_id = :run_id AND listed IS NOT NULL;
 
 -- name: put_rewrite
 UPDATE checkpoint_log SET places = :places, data = :data
-WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND task_id IS NULL;
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
 
 -- name: put_hide
-UPDATE checkpoint_log SET kind = 'ancestor', run_id = NULL WHERE seq = :seq AND task_id IS NULL;
+UPDATE checkpoint_log SET listed = 0, run_id = NULL WHERE seq = :seq;
 
 -- name: put_delete
 DELETE FROM checkpoint_log WHERE seq = :seq;
@@ -157,54 +151,39 @@ DELETE FROM checkpoint_log WHERE seq = :seq;
 -- name: writes_delete
 DELETE FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
-    AND task_id IS NOT NULL;
+    AND listed IS NULL;
 
 -- name: writes_orphans
 -- Calls for checkpoints that were never stored, older than the newest one that was.
 SELECT DISTINCT call.checkpoint_id FROM checkpoint_log AS call
-WHERE call.thread_id = :thread_id AND call.checkpoint_ns = :checkpoint_ns AND call.task_id IS NOT NULL
+WHERE call.thread_id = :thread_id AND call.checkpoint_ns = :checkpoint_ns AND call.listed IS NULL
     AND call.checkpoint_id < :newest
     AND NOT EXISTS (
         SELECT 1 FROM checkpoint_log AS put
         WHERE put.thread_id = call.thread_id AND put.checkpoint_ns = call.checkpoint_ns
-            AND put.checkpoint_id = call.checkpoint_id AND put.task_id IS NULL
+            AND put.checkpoint_id = call.checkpoint_id AND put.listed IS NOT NULL
     );
 
--- name: thread_delete_puts
-DELETE FROM checkpoint_log WHERE thread_id = :thread_id AND task_id IS NULL;
-
--- name: thread_delete_writes
-DELETE FROM checkpoint_log WHERE thread_id = :thread_id AND task_id IS NOT NULL;
+-- name: thread_delete
+DELETE FROM checkpoint_log WHERE thread_id = :thread_id;
 
 -- name: thread_exists
-SELECT 1 AS found FROM checkpoint_log WHERE thread_id = :thread_id AND task_id IS NULL
-UNION ALL
-SELECT 1 AS found FROM checkpoint_log WHERE thread_id = :thread_id AND task_id IS NOT NULL
-LIMIT 1;
+SELECT 1 AS found FROM checkpoint_log WHERE thread_id = :thread_id LIMIT 1;
 
 -- name: thread_copied
 -- Whether every row of the target came with the copy of this moment.
 SELECT count(*) AS others FROM checkpoint_log
-WHERE seq IN (
-    SELECT seq FROM checkpoint_log WHERE thread_id = :target AND task_id IS NULL
-    UNION ALL
-    SELECT seq FROM checkpoint_log WHERE thread_id = :target AND task_id IS NOT NULL
-)
-    AND stored_us <> :stored_us;
+WHERE seq IN (SELECT seq FROM checkpoint_log WHERE thread_id = :target) AND stored_us <> :stored_us;
 
 -- name: thread_copy
 -- Positions inside a thread are relative to it (values.py), so rows are copied as they are.
 INSERT INTO checkpoint_log (
-    kind, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, stored_us, metadata, places, body,
-    data
+    listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, stored_us, metadata,
+    places, body, data
 )
 SELECT
-    kind, :target, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, :stored_us, metadata, places,
-    body, data
+    listed, :target, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, :stored_us, metadata,
+    places, body, data
 FROM checkpoint_log
-WHERE seq IN (
-    SELECT seq FROM checkpoint_log WHERE thread_id = :source AND task_id IS NULL
-    UNION ALL
-    SELECT seq FROM checkpoint_log WHERE thread_id = :source AND task_id IS NOT NULL
-)
+WHERE seq IN (SELECT seq FROM checkpoint_log WHERE thread_id = :source)
 ORDER BY seq;

@@ -7,21 +7,20 @@
 -- Undo     DROP TABLE checkpoint_log;
 -- oldest_reader: 1
 --
--- kind        checkpoint   a put: metadata, body and the values it was the first to carry
---             ancestor     a put that prune removed from sight but a DeltaChannel below it still needs
---             writes       a put_writes call: body lists its writes in order, data holds their values
--- task_id     null exactly in rows of puts; each of the two kinds has an index of its own
+-- A row of a put holds metadata, places, the checkpoint's own fields (body) and the values it was the first to carry
+-- (data). A row of a call, made by put_writes, lists its writes in order (body) and holds their values (data).
+--
+-- seq         the order of the commits (SQLite's one writer). The highest may come again after its row was deleted
+-- listed      in puts: 1; 0 when prune took it out of sight but a DeltaChannel below still needs it. Null exactly in calls
 -- answers     how many answers (LangGraph's __resume__ list) a task says it was given; null in calls without such a list
 -- partial     1 in a call of a failing task whose other writes are stored and not shown (saver/writes.py)
 -- run_id      metadata's run_id of a put that belongs to a run (a copied thread's rows belong to none)
 -- places      of a put: where each channel's value lies (saver/values.py)
--- body        of a put: the checkpoint's own fields (saver/fields.py); of a call: its writes in order (saver/writes.py)
+-- body        of a put: saver/fields.py; of a call: saver/writes.py
 -- data        encoded values, end to end
--- seq         the order of the commits (SQLite's one writer); never used twice, also after deletions: a listing that pauses
---             keeps it as a cursor
 CREATE TABLE checkpoint_log (
-    seq           INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind          TEXT    NOT NULL CHECK (kind IN ('checkpoint', 'ancestor', 'writes')),
+    seq           INTEGER PRIMARY KEY,
+    listed        INTEGER,
     thread_id     TEXT    NOT NULL,
     checkpoint_ns TEXT    NOT NULL,
     checkpoint_id TEXT    NOT NULL,
@@ -36,16 +35,15 @@ CREATE TABLE checkpoint_log (
     places        BLOB,
     body          BLOB    NOT NULL,
     data          BLOB    NOT NULL,
-    CHECK ((task_id IS NULL) = (kind <> 'writes'))
+    CHECK ((task_id IS NULL) = (listed IS NOT NULL))
 ) STRICT;
 
--- In SQLite it holds what a filtered listing looks at, so that it passes over checkpoints without reading their rows.
+-- Puts and calls share it, so that the two rows of a step touch one page of it. In SQLite it holds what a filtered listing
+-- looks at, so that it passes over checkpoints without reading their rows; a checkpoint's calls stand in it by seq.
 -- One put for each checkpoint id: see put_insert.
-CREATE INDEX checkpoint_log_put ON checkpoint_log (thread_id, checkpoint_ns, checkpoint_id, kind /*sqlite , metadata */)
-    WHERE task_id IS NULL;
-
-CREATE INDEX checkpoint_log_writes ON checkpoint_log (thread_id, checkpoint_ns, checkpoint_id, seq)
-    WHERE task_id IS NOT NULL;
+CREATE INDEX checkpoint_log_place ON checkpoint_log (
+    thread_id, checkpoint_ns, checkpoint_id, listed /*sqlite , metadata */
+);
 
 CREATE INDEX checkpoint_log_answers ON checkpoint_log (thread_id, seq)
     WHERE answers IS NOT NULL;
