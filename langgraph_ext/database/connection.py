@@ -93,6 +93,15 @@ class WriteConnection:
         """Run one statement."""
         return self._connection.execute(sql, params)
 
+    def run_alone(self, sql: str, params: Mapping[str, object]) -> int:
+        """Run one statement as a transaction of its own, committed when this returns; the number of rows it changed."""
+        if self._connection.in_transaction:
+            self.rollback()  # as in `begin`
+        try:
+            return self._connection.execute(sql, params).rowcount
+        except sqlite3.OperationalError:
+            return patiently(partial(self._connection.execute, sql, params), self.path).rowcount
+
     def commit(self) -> None:
         """Commit; under `fsync="full"` it returns once the log is synced."""
         self._connection.execute("COMMIT")

@@ -25,7 +25,7 @@ from langgraph_ext.database.loops import on_a_loop
 from langgraph_ext.database.queries import load_queries
 from langgraph_ext.database.readers import ReaderThread, answer
 from langgraph_ext.database.sqlite import SqliteBackend
-from langgraph_ext.database.tx import Tx
+from langgraph_ext.database.tx import Statement, Tx
 from langgraph_ext.errors import InvalidArgument
 
 __all__ = ["Database", "open_database"]
@@ -113,15 +113,23 @@ class Database:
         result: T = self._lane.submit(partial(_call, fn, args, kwargs))
         return result
 
-    def submit(self, fn: Callable[[Tx], T], *, in_company: bool = False, queued: Callable[[], None] | None = None) -> T:
+    def submit(
+        self,
+        fn: Callable[[Tx], T],
+        *,
+        statement: Statement | None = None,
+        in_company: bool = False,
+        queued: Callable[[], None] | None = None,
+    ) -> T:
         """As `transact`, for a caller that cares about order and company.
 
         Args:
             fn: The transaction.
+            statement: The same, if it is one statement.
             in_company: It may wait up to half a millisecond for another transaction whose commit it can share.
             queued: Called once its place in the order of commits is settled, before it is committed.
         """
-        result: T = self._lane.submit(fn, in_company=in_company, queued=queued)
+        result: T = self._lane.submit(fn, statement=statement, in_company=in_company, queued=queued)
         return result
 
     async def atransact(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -133,9 +141,9 @@ class Database:
         """Backpressure: a coroutine takes a place, by `async with`, before it encodes what it will `queue`."""
         return self._lane.room()
 
-    def queue(self, fn: Callable[[Tx], T]) -> asyncio.Future[T]:
+    def queue(self, fn: Callable[[Tx], T], statement: Statement | None = None) -> asyncio.Future[T]:
         """As `atransact` in two steps: the order is settled when this returns, the commit when the answer is there."""
-        return self._lane.queue(fn)
+        return self._lane.queue(fn, statement)
 
     def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `fn(tx, …)` on one snapshot, which sees every transaction acknowledged before."""

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from langgraph_ext.database.loops import settle_future, tell
-from langgraph_ext.database.tx import Tx
+from langgraph_ext.database.tx import Statement, Tx
 from langgraph_ext.errors import StoreError
 
 __all__ = ["Backend", "Lane", "Queued"]
@@ -99,8 +99,9 @@ class Queued:
     loop: asyncio.AbstractEventLoop | None = None
     future: asyncio.Future[Any] | None = None
 
-    def __init__(self, fn: Callable[[Tx], Any] | None) -> None:
+    def __init__(self, fn: Callable[[Tx], Any] | None, statement: Statement | None = None) -> None:
         self.fn = fn
+        self.statement = statement
 
     def settle(self, result: Any = None, error: BaseException | None = None) -> None:
         """Record what came of it; the lane wakes the caller afterwards."""
@@ -162,16 +163,22 @@ class Lane:
         self._room: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     def submit(
-        self, fn: Callable[[Tx], Any] | None, *, in_company: bool = False, queued: Callable[[], None] | None = None
+        self,
+        fn: Callable[[Tx], Any] | None,
+        *,
+        statement: Statement | None = None,
+        in_company: bool = False,
+        queued: Callable[[], None] | None = None,
     ) -> Any:
         """Run `fn(tx)` as one committed transaction and return its result.
 
         Args:
             fn: The transaction; None only sees to it that the backend is open.
+            statement: The same, if it is one statement.
             in_company: It may wait a moment for another caller's commit to join, before it leads its own.
             queued: Called once its place in the order of commits is settled.
         """
-        call = Queued(fn)
+        call = Queued(fn, statement)
         call.turn = threading.Lock()
         call.turn.acquire()
         if self._forks != Ancestry.forks or self._leads():
@@ -216,9 +223,9 @@ class Lane:
                 room = self._room.setdefault(loop, asyncio.Semaphore(_OUTSTANDING))
         return room
 
-    def queue(self, fn: Callable[[Tx], Any] | None) -> asyncio.Future[Any]:
+    def queue(self, fn: Callable[[Tx], Any] | None, statement: Statement | None = None) -> asyncio.Future[Any]:
         """Queue a transaction for a coroutine that holds room, and return its answer to wait for."""
-        call = Queued(fn)
+        call = Queued(fn, statement)
         call.loop = asyncio.get_running_loop()
         call.future = future = call.loop.create_future()
         with self._mutex:

@@ -25,6 +25,20 @@ __all__ = ["SqliteBackend"]
 
 Outcome = tuple[Any, BaseException | None]
 
+_JOINT = 2
+"""Most calls that have a query together."""
+
+_REFUSED = (
+    sqlite3.DataError,
+    sqlite3.IntegrityError,
+    sqlite3.InterfaceError,
+    sqlite3.ProgrammingError,
+    OverflowError,
+    TypeError,
+    ValueError,
+)
+"""Errors about what a statement was given: nothing of it was stored."""
+
 
 class SqliteBackend:
     """One SQLite file and its write connection."""
@@ -70,7 +84,9 @@ class SqliteBackend:
         connection: WriteConnection | None = None
         try:
             connection = self._connection or self._open()
-            if group[0].fn is not None or any(call.fn for call in group):
+            if self._run_at_once(connection, group):
+                pass
+            elif group[0].fn is not None or any(call.fn for call in group):
                 connection.begin()
                 self._run(connection, group)
             else:
@@ -81,6 +97,28 @@ class SqliteBackend:
             # Also after Ctrl-C: whatever is still open is not committed, and its calls are not settled.
             if connection is not None and connection.in_transaction:
                 connection.rollback()
+
+    def _run_at_once(self, connection: WriteConnection, group: list[Queued]) -> bool:
+        """Run a group that is a single statement (see `Statement`); False if it is not, or the data are refused."""
+        statements = [call.statement for call in group if call.statement is not None and not call.attempted]
+        if len(statements) != len(group) or len(group) > _JOINT:
+            return False
+        sql = self._queries().get("_then_".join([statement.query for statement in statements]))
+        if sql is None:
+            return False
+        params = statements[-1].params
+        for statement in statements[:-1]:
+            params = {**params, **{f"first_{name}": value for name, value in statement.params.items()}}
+        for call in group:
+            call.attempted = True
+        try:
+            stored = connection.run_alone(sql, params)
+        except _REFUSED:
+            return False  # one by one, each gets an error of its own
+        missing = len(group) - stored
+        for call, statement in zip(group, statements, strict=True):
+            call.settle(None if missing and call is group[-1] else statement.stored)
+        return True
 
     def _run(self, connection: WriteConnection, group: list[Queued]) -> None:
         outcomes: list[Outcome] = []

@@ -102,8 +102,8 @@ def base_of(fields: Mapping[str, Any]) -> Base | None:
 def difference(fields: Mapping[str, Any], base: Base) -> Difference | None:
     """What a checkpoint's maps have that `base` has not; None if a new base is the better choice.
 
-    A base of E entries is replaced once more than √(6E) entries differ. A step changes about three, so a base serves some
-    √(6E)/3 steps; a step's share of it, and the mean difference, are then √(6E)/2 entries each, and their sum the least.
+    A base of E entries is replaced once more than √(6E) entries differ. A step changes about three, so a base serves
+    √(6E)/3 steps; a step's share of it and the mean difference are then √(6E)/2 entries each: their sum is the least.
     """
     versions, seen = fields.get(_VERSIONS), fields.get(_SEEN)
     if not isinstance(versions, dict) or not isinstance(seen, dict):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
-from langgraph_ext.database import Row, Tx
+from langgraph_ext.database import Row, Statement, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import fields, values
 from langgraph_ext.saver.config import Address, encode_metadata, text
@@ -39,8 +39,7 @@ class Put(NamedTuple):
 class Below(NamedTuple):
     """A put laid out below a remembered parent: its row, to be stored if the parent is still as it was."""
 
-    stored: RecentPut
-    columns: Columns
+    statement: Statement
     put: Put
 
 
@@ -50,6 +49,7 @@ class Whole(NamedTuple):
     columns: Columns
     packed: values.Packed
     base: fields.Base | None
+    statement: None = None
 
 
 def prepare(
@@ -122,7 +122,7 @@ def _below(put: Put, parent: RecentPut) -> Below | None:
         return None
     stored, row = _laid_out({**columns, "body": fields.encode_fields(held, apart)}, layout, base)
     row["parent_places"] = parent.encoded
-    return Below(stored, row, put)
+    return Below(Statement("put_append", row, stored), put)
 
 
 def whole(put: Put, dumps: values.Dumps) -> Whole:
@@ -145,8 +145,9 @@ def store(tx: Tx, planned: Below | Whole) -> RecentPut | None:
         store it `whole`.
     """
     if isinstance(planned, Below):
-        return planned.stored if tx.run("put_append", **planned.columns) == 1 else None
-    columns, packed, base = planned
+        _, row, stored = planned.statement
+        return stored if tx.run("put_append", **row) == 1 else None
+    columns, packed, base, _ = planned
     checkpoint_id, parent_id = columns["checkpoint_id"], columns["parent_id"]
     where = {"thread_id": columns["thread_id"], "checkpoint_ns": columns["checkpoint_ns"]}
     found = None if parent_id is None else tx.maybe("put_places", **where, checkpoint_id=parent_id)

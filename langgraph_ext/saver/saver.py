@@ -140,7 +140,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         planned = self._prepare(address, config, checkpoint, metadata, new_versions)
         if ahead:
             self.entries.wait(ahead)
-        stored = self.database.submit(partial(puts.store, planned=planned))
+        stored = self.database.submit(partial(puts.store, planned=planned), statement=planned.statement)
         if stored is None and isinstance(planned, puts.Below):
             planned = puts.whole(planned.put, self.serde.dumps_typed)
             stored = self.database.submit(partial(puts.store, planned=planned))
@@ -161,7 +161,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             planned = self._prepare(address, config, checkpoint, metadata, new_versions)
             if ahead:
                 await self.entries.await_(ahead)
-            stored = await self.database.queue(partial(puts.store, planned=planned))
+            stored = await self.database.queue(partial(puts.store, planned=planned), planned.statement)
             if stored is None and isinstance(planned, puts.Below):
                 planned = puts.whole(planned.put, self.serde.dumps_typed)
                 stored = await self.database.queue(partial(puts.store, planned=planned))
@@ -184,7 +184,8 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         try:
             written = self._prepare_writes(address, config, writes, task_id, task_path)
             store = partial(task_writes.store, written=written)
-            self.database.submit(store, in_company=task_writes.may_linger(written), queued=entry.leave)
+            in_company = task_writes.may_linger(written, task_path)
+            self.database.submit(store, statement=written.statement, in_company=in_company, queued=entry.leave)
         finally:
             entry.leave()
 
@@ -198,7 +199,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             entry = self.entries.enter(address.thread_id)
             try:
                 written = self._prepare_writes(address, config, writes, task_id, task_path)
-                committed = self.database.queue(partial(task_writes.store, written=written))
+                committed = self.database.queue(partial(task_writes.store, written=written), written.statement)
             finally:
                 entry.leave()
             await committed

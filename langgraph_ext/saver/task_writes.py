@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from langgraph_ext.database import Tx
+from langgraph_ext.database import Statement, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import host
 from langgraph_ext.saver.config import Address, text
@@ -18,8 +18,8 @@ __all__ = ["TaskWrites", "may_linger", "prepare", "store"]
 class TaskWrites(NamedTuple):
     """What a task wrote, on its way into the log: checked and encoded."""
 
-    row: dict[str, object]
-    empty: bool
+    statement: Statement | None
+    """None if there are no writes."""
     ordinary: bool
     """Whether it holds no error, interrupt, resume or scheduled call."""
 
@@ -56,25 +56,25 @@ def prepare(
         "body": body,
         "data": data,
     }
-    return TaskWrites(row, not writes, ordinary)
+    return TaskWrites(Statement("writes_insert", row, None) if writes else None, ordinary)
 
 
-def may_linger(written: TaskWrites) -> bool:
+def may_linger(written: TaskWrites, task_path: str) -> bool:
     """Whether they may wait a moment to share their commit with the put that usually follows.
 
     LangGraph does not wait for `put_writes` in a step; it does wait for the end of what it asked, an interrupt, and the
     tasks of a fan-out come too many at once for each to wait.
     """
-    return written.ordinary and not host.is_send(str(written.row["task_path"]))
+    return written.ordinary and not host.is_send(task_path)
 
 
 def store(tx: Tx, written: TaskWrites) -> None:
     """Append them to the log. A call without writes leaves nothing."""
-    if not (written.empty or (tx.repeated and _is_stored(tx, written.row))):
-        tx.run("writes_insert", **written.row)
+    if written.statement is not None and not (tx.repeated and _is_stored(tx, written.statement.params)):
+        tx.run("writes_insert", **written.statement.params)
 
 
-def _is_stored(tx: Tx, row: dict[str, object]) -> bool:
+def _is_stored(tx: Tx, row: Mapping[str, object]) -> bool:
     """Whether an earlier try of this very call was committed."""
     key = ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "stored_us", "body")
     return tx.maybe("writes_same", **{name: row[name] for name in key}) is not None

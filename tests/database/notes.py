@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from os import PathLike
@@ -90,6 +90,12 @@ class Counting(WriteConnection):
     def begin(self) -> None:
         type(self).begins += 1
         super().begin()
+
+    def run_alone(self, sql: str, params: Mapping[str, object]) -> int:
+        type(self).begins += 1
+        changed = super().run_alone(sql, params)
+        type(self).commits += 1
+        return changed
 
     def commit(self) -> None:
         super().commit()

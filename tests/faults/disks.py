@@ -8,7 +8,7 @@ import resource
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +162,10 @@ def fill_pages(folder: str) -> dict[str, Any]:
         def begin(self) -> None:
             self.execute(f"PRAGMA max_page_count = {self.pages}")
             super().begin()
+
+        def run_alone(self, sql: str, params: Mapping[str, object]) -> int:
+            self.execute(f"PRAGMA max_page_count = {self.pages}")
+            return super().run_alone(sql, params)
 
     def more_room() -> None:
         Bounded.pages = 1_000_000
