@@ -1,0 +1,138 @@
+"""Groups that are one statement: committed as it ends, and the long way is taken when it cannot say who failed."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from langgraph_ext import LedgerSaver
+from langgraph_ext.database import Statement, open_database
+from langgraph_ext.database.connection import WriteConnection
+from langgraph_ext.database.lane import Queued
+from langgraph_ext.database.sqlite import SqliteBackend
+from langgraph_ext.saver import puts, task_writes
+from langgraph_ext.saver.config import Address
+from tests.support.build import checkpoint, cid, config, metadata
+
+
+class Watched(WriteConnection):
+    """Notes how groups are run."""
+
+    ran: list[str]
+
+    def begin(self) -> None:
+        self.ran.append("begin")
+        super().begin()
+
+    def run_alone(self, sql: str, params: Mapping[str, object]) -> int:
+        self.ran.append("alone")
+        return super().run_alone(sql, params)
+
+
+class Story:
+    """A saver with one stored checkpoint, and calls on the checkpoint after it, queued by hand."""
+
+    def __init__(self, path: Path) -> None:
+        self.ran: list[str] = []
+        watched = type("Noting", (Watched,), {"ran": self.ran})
+        self.path = path
+        self.saver = LedgerSaver(open_database(path, connection=watched))
+        self.saver.put(config(), checkpoint(cid(0), {"a": 0}, {"a": 1}), metadata(0), {"a": 1})
+        self.ran.clear()
+
+    def call(self, **changed: Any) -> Queued:
+        written = task_writes.prepare(
+            Address("t", "", cid(0)),
+            [("a", 1)],
+            "task",
+            "",
+            in_loop=True,
+            dumps=self.saver.serde.dumps_typed,
+            stored_us=1,
+        )
+        assert written.statement is not None
+        statement = written.statement._replace(params={**written.statement.params, **changed})
+        return Queued(partial(task_writes.store, written=written._replace(statement=statement)), statement)
+
+    def put(self, **changed: Any) -> Queued:
+        planned = puts.prepare(
+            Address("t", "", cid(0)),
+            config(id=cid(0)),
+            checkpoint(cid(1), {"a": 1}, {"a": 2}),
+            metadata(1),
+            {"a": 2},
+            parent=self.saver.recent.find("t", "", cid(0)),
+            dumps=self.saver.serde.dumps_typed,
+            stored_us=1,
+        )
+        assert isinstance(planned, puts.Below)
+        statement = Statement(planned.statement.query, {**planned.statement.params, **changed}, "stored")
+        return Queued(partial(puts.store, planned=planned._replace(statement=statement)), statement)
+
+    def commit(self, *calls: Queued) -> list[Any]:
+        backend = self.saver.database._backend
+        assert isinstance(backend, SqliteBackend)
+        backend.commit(list(calls))
+        assert all(call.finished for call in calls)
+        return [call.error if call.error is not None else call.result for call in calls]
+
+    def rows(self) -> int:
+        with sqlite3.connect(self.path) as connection:
+            return int(connection.execute("SELECT count(*) FROM checkpoint_log").fetchone()[0]) - 1
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Any:
+    story = Story(tmp_path / "runs.db")
+    yield story
+    story.saver.close()
+
+
+def test_a_call_and_a_put_are_one_statement(story: Story) -> None:
+    assert [None, "stored"] == story.commit(story.call(), story.put())
+    assert (["alone"], 2) == (story.ran, story.rows())
+
+
+@pytest.mark.parametrize("which", ["call", "put"])
+def test_a_lone_call_is_one_statement(story: Story, which: str) -> None:
+    assert ["stored" if which == "put" else None] == story.commit(getattr(story, which)())
+    assert (["alone"], 1) == (story.ran, story.rows())
+
+
+def test_a_put_whose_parent_changed_is_not_stored_and_its_companion_is(story: Story) -> None:
+    assert [None, None] == story.commit(story.call(), story.put(parent_places=b"{}"))
+    assert (["alone"], 1) == (story.ran, story.rows())
+
+
+@pytest.mark.parametrize("broken", [{"stored_us": 1 << 70}, {"stored_us": "no number"}, {"body": None}])
+def test_data_that_are_refused_fail_their_own_call_alone(story: Story, broken: dict[str, Any]) -> None:
+    """What the statement was given is one caller's fault; the other is stored."""
+    stored, error = story.commit(story.call(), story.put(**broken))
+
+    assert isinstance(error, Exception)
+    assert stored is None
+    assert (["alone", "begin"], 1) == (story.ran[:2], story.rows())
+
+
+def test_other_groups_go_the_long_way(story: Story) -> None:
+    """Three calls, or two without a query together."""
+    story.commit(story.call(task_id="1"), story.call(task_id="2"))
+    story.commit(story.call(task_id="3"), story.call(task_id="4"), story.put())
+    story.commit(story.call(task_id="5"), Queued(lambda tx: None))
+
+    assert (["begin"] * 3, 6) == (story.ran, story.rows())
+
+
+def test_a_call_that_may_be_stored_already_is_looked_for(story: Story) -> None:
+    """After an end that nobody knows, the same call is not a second row."""
+    again = story.call()
+    story.commit(again)
+    again.finished = False
+    story.commit(again)
+
+    assert (["alone", "begin"], 1) == (story.ran, story.rows())
