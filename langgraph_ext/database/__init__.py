@@ -6,6 +6,7 @@ transaction, `read` and `aread` run it on a connection that cannot write. Nothin
 
 from langgraph_ext.database.connection import Fsync
 from langgraph_ext.database.database import Database, open_database
-from langgraph_ext.database.tx import Row, Statement, Tx
+from langgraph_ext.database.statements import Statement
+from langgraph_ext.database.tx import Row, Tx
 
 __all__ = ["Database", "Fsync", "Row", "Statement", "Tx", "open_database"]

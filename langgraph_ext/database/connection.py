@@ -11,7 +11,7 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -93,7 +93,7 @@ class WriteConnection:
         """Run one statement."""
         return self._connection.execute(sql, params)
 
-    def run_alone(self, sql: str, params: Mapping[str, object]) -> int:
+    def run_alone(self, sql: str, params: Sequence[object]) -> int:
         """Run one statement as a transaction of its own, committed when this returns; the number of rows it changed."""
         if self._connection.in_transaction:
             self.rollback()  # as in `begin`

@@ -25,7 +25,8 @@ from langgraph_ext.database.loops import on_a_loop
 from langgraph_ext.database.queries import load_queries
 from langgraph_ext.database.readers import ReaderThread, answer
 from langgraph_ext.database.sqlite import SqliteBackend
-from langgraph_ext.database.tx import Statement, Tx
+from langgraph_ext.database.statements import Statement
+from langgraph_ext.database.tx import Tx
 from langgraph_ext.errors import InvalidArgument
 
 __all__ = ["Database", "open_database"]

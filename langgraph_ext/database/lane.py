@@ -25,7 +25,8 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from langgraph_ext.database.loops import settle_future, tell
-from langgraph_ext.database.tx import Statement, Tx
+from langgraph_ext.database.statements import Statement
+from langgraph_ext.database.tx import Tx
 from langgraph_ext.errors import StoreError
 
 __all__ = ["Backend", "Lane", "Queued"]

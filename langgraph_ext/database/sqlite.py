@@ -19,14 +19,15 @@ from langgraph_ext.database.connection import IN_MEMORY, Fsync, WriteConnection,
 from langgraph_ext.database.lane import Queued
 from langgraph_ext.database.migrations import check, migrate
 from langgraph_ext.database.readers import Readers
+from langgraph_ext.database.statements import joinable, joined, values_of
 from langgraph_ext.database.tx import Tx
 
 __all__ = ["SqliteBackend"]
 
 Outcome = tuple[Any, BaseException | None]
 
-_JOINT = 2
-"""Most calls that have a query together."""
+_JOINED = 64
+"""Most calls in one statement."""
 
 _REFUSED = (
     sqlite3.DataError,
@@ -101,23 +102,18 @@ class SqliteBackend:
     def _run_at_once(self, connection: WriteConnection, group: list[Queued]) -> bool:
         """Run a group that is a single statement (see `Statement`); False if it is not, or the data are refused."""
         statements = [call.statement for call in group if call.statement is not None and not call.attempted]
-        if len(statements) != len(group) or len(group) > _JOINT:
+        count = len(group)
+        if len(statements) != count or count > _JOINED or not joinable(statements):
             return False
-        sql = self._queries().get("_then_".join([statement.query for statement in statements]))
-        if sql is None:
-            return False
-        params = statements[-1].params
-        for statement in statements[:-1]:
-            params = {**params, **{f"first_{name}": value for name, value in statement.params.items()}}
+        sql = self._queries()[statements[0].query]
         for call in group:
             call.attempted = True
         try:
-            stored = connection.run_alone(sql, params)
+            stored = connection.run_alone(joined(sql, count), values_of(sql, statements))
         except _REFUSED:
             return False  # one by one, each gets an error of its own
-        missing = len(group) - stored
         for call, statement in zip(group, statements, strict=True):
-            call.settle(None if missing and call is group[-1] else statement.stored)
+            call.settle(statement.stored if stored == count else None)
         return True
 
     def _run(self, connection: WriteConnection, group: list[Queued]) -> None:

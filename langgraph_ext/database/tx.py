@@ -9,9 +9,9 @@ own asks `tx.repeated`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-__all__ = ["Row", "Statement", "Tx"]
+__all__ = ["Row", "Tx"]
 
 
 class Row(Protocol):
@@ -27,20 +27,6 @@ class Cursor(Protocol):
     def rowcount(self) -> int: ...
     def fetchone(self) -> Any: ...
     def fetchall(self) -> list[Any]: ...
-
-
-class Statement(NamedTuple):
-    """A transaction function that is one INSERT of one row, said in another way.
-
-    A group of one such call, or of two that have a query together (`a_then_b`, the first one's parameters prefixed
-    `first_`), is a single statement, which SQLite runs as a transaction of its own: the interpreter is unlocked once
-    instead of four times. Whether the second of two stores its row may depend on what is there; the first always does.
-    """
-
-    query: str
-    params: Mapping[str, object]
-    stored: Any
-    """What the function returns when the row was stored; it returns None when it was not."""
 
 
 class Tx:

@@ -121,8 +121,16 @@ def _below(put: Put, parent: RecentPut) -> Below | None:
     if layout is None:
         return None
     stored, row = _laid_out({**columns, "body": fields.encode_fields(held, apart)}, layout, base)
-    row["parent_places"] = parent.encoded
-    return Below(Statement("put_append", row, stored), put)
+    row |= {
+        "listed": 1,
+        "parent_places": parent.encoded,
+        "task_id": None,
+        "task_path": None,
+        "answers": None,
+        "partial": None,
+    }
+    key = columns["thread_id"], columns["checkpoint_ns"], columns["checkpoint_id"]
+    return Below(Statement("log_append", row, stored, key), put)
 
 
 def whole(put: Put, dumps: values.Dumps) -> Whole:
@@ -145,8 +153,8 @@ def store(tx: Tx, planned: Below | Whole) -> RecentPut | None:
         store it `whole`.
     """
     if isinstance(planned, Below):
-        _, row, stored = planned.statement
-        return stored if tx.run("put_append", **row) == 1 else None
+        row = planned.statement.params
+        return planned.statement.stored if tx.run("log_append", **row) == 1 else None
     columns, packed, base, _ = planned
     checkpoint_id, parent_id = columns["checkpoint_id"], columns["parent_id"]
     where = {"thread_id": columns["thread_id"], "checkpoint_ns": columns["checkpoint_ns"]}

@@ -15,6 +15,9 @@ from langgraph_ext.saver.writes import answers_in, are_ordinary, are_partial, en
 __all__ = ["TaskWrites", "may_linger", "prepare", "store"]
 
 
+_OF_PUTS = dict.fromkeys(("listed", "parent_id", "run_id", "metadata", "places", "parent_places"))
+
+
 class TaskWrites(NamedTuple):
     """What a task wrote, on its way into the log: checked and encoded."""
 
@@ -55,8 +58,9 @@ def prepare(
         "stored_us": stored_us,
         "body": body,
         "data": data,
+        **_OF_PUTS,
     }
-    return TaskWrites(Statement("writes_insert", row, None) if writes else None, ordinary)
+    return TaskWrites(Statement("log_append", row) if writes else None, ordinary)
 
 
 def may_linger(written: TaskWrites, task_path: str) -> bool:
@@ -71,7 +75,7 @@ def may_linger(written: TaskWrites, task_path: str) -> bool:
 def store(tx: Tx, written: TaskWrites) -> None:
     """Append them to the log. A call without writes leaves nothing."""
     if written.statement is not None and not (tx.repeated and _is_stored(tx, written.statement.params)):
-        tx.run("writes_insert", **written.statement.params)
+        tx.run("log_append", **written.statement.params)
 
 
 def _is_stored(tx: Tx, row: Mapping[str, object]) -> bool:

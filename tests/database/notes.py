@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from os import PathLike
@@ -91,7 +91,7 @@ class Counting(WriteConnection):
         type(self).begins += 1
         super().begin()
 
-    def run_alone(self, sql: str, params: Mapping[str, object]) -> int:
+    def run_alone(self, sql: str, params: Sequence[object]) -> int:
         type(self).begins += 1
         changed = super().run_alone(sql, params)
         type(self).commits += 1

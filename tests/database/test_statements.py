@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from langgraph_ext import LedgerSaver
-from langgraph_ext.database import Statement, open_database
+from langgraph_ext.database import open_database
 from langgraph_ext.database.connection import WriteConnection
 from langgraph_ext.database.lane import Queued
 from langgraph_ext.database.sqlite import SqliteBackend
@@ -29,7 +29,7 @@ class Watched(WriteConnection):
         self.ran.append("begin")
         super().begin()
 
-    def run_alone(self, sql: str, params: Mapping[str, object]) -> int:
+    def run_alone(self, sql: str, params: Sequence[object]) -> int:
         self.ran.append("alone")
         return super().run_alone(sql, params)
 
@@ -71,7 +71,7 @@ class Story:
             stored_us=1,
         )
         assert isinstance(planned, puts.Below)
-        statement = Statement(planned.statement.query, {**planned.statement.params, **changed}, "stored")
+        statement = planned.statement._replace(params={**planned.statement.params, **changed}, stored="stored")
         return Queued(partial(puts.store, planned=planned._replace(statement=statement)), statement)
 
     def commit(self, *calls: Queued) -> list[Any]:
@@ -119,13 +119,23 @@ def test_data_that_are_refused_fail_their_own_call_alone(story: Story, broken: d
     assert (["alone", "begin"], 1) == (story.ran[:2], story.rows())
 
 
+def test_calls_and_puts_in_any_number_are_one_statement_in_their_order(story: Story) -> None:
+    calls = [story.call(task_id=str(number)) for number in range(40)]
+    assert [None] * 20 + ["stored"] + [None] * 20 == story.commit(*calls[:20], story.put(), *calls[20:])
+
+    assert (["alone"], 41) == (story.ran, story.rows())
+    with sqlite3.connect(story.path) as connection:
+        order = [row[0] for row in connection.execute("SELECT task_id FROM checkpoint_log ORDER BY seq")]
+    assert [None, *map(str, range(20)), None, *map(str, range(20, 40))] == order
+
+
 def test_other_groups_go_the_long_way(story: Story) -> None:
-    """Three calls, or two without a query together."""
-    story.commit(story.call(task_id="1"), story.call(task_id="2"))
-    story.commit(story.call(task_id="3"), story.call(task_id="4"), story.put())
+    """Two puts under one id, which would not see each other; more than a statement should hold; other calls."""
+    assert ["stored", None] == story.commit(story.put(), story.put())
+    story.commit(*(story.call(task_id=str(number)) for number in range(65)))
     story.commit(story.call(task_id="5"), Queued(lambda tx: None))
 
-    assert (["begin"] * 3, 6) == (story.ran, story.rows())
+    assert (["begin"] * 3, 1 + 65 + 1) == (story.ran, story.rows())
 
 
 def test_a_call_that_may_be_stored_already_is_looked_for(story: Story) -> None:

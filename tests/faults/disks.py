@@ -8,7 +8,7 @@ import resource
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,7 @@ def fill_pages(folder: str) -> dict[str, Any]:
             self.execute(f"PRAGMA max_page_count = {self.pages}")
             super().begin()
 
-        def run_alone(self, sql: str, params: Mapping[str, object]) -> int:
+        def run_alone(self, sql: str, params: Sequence[object]) -> int:
             self.execute(f"PRAGMA max_page_count = {self.pages}")
             return super().run_alone(sql, params)
 

@@ -75,7 +75,7 @@ def faulty(points: Points) -> type[WriteConnection]:
                 points.reach("between")
             return super().execute(sql, params)
 
-        def run_alone(self, sql: str, params: Mapping[str, object]) -> int:
+        def run_alone(self, sql: str, params: Sequence[object]) -> int:
             if points.kind == "between":
                 raise OverflowError("a story of points between statements goes the long way")
             points.reach("before")

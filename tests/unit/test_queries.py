@@ -55,11 +55,6 @@ def names_used() -> set[str]:
     return {call.args[0].value for _, call in calls_of_tx() if isinstance(call.args[0], ast.Constant)}  # type: ignore[misc]
 
 
-def joint_names() -> set[str]:
-    """Names of the queries that two statements have together."""
-    return {name for name in load_queries("sqlite") if "_then_" in name}
-
-
 def test_a_block_begins_with_its_name_and_ends_where_the_next_begins() -> None:
     """Comments before the first block belong to nobody, the last semicolon is dropped."""
     text = "-- about the file\n\n-- name: a\n-- why\nSELECT 1;\n\n-- name: b\nSELECT 2\nFROM t;\n"
@@ -118,16 +113,7 @@ def test_every_name_the_code_uses_is_in_a_file() -> None:
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_every_block_is_used(backend: str) -> None:
     """A query that nobody runs is deleted, not kept."""
-    assert set() == set(load_queries(backend)) - names_used() - joint_names()
-
-
-def test_a_joint_query_takes_what_its_two_statements_take() -> None:
-    known = load_queries("sqlite")
-    for name in joint_names():
-        first, second = name.split("_then_")
-        assert parameters(known[name]) == {f"first_{each}" for each in parameters(known[first])} | parameters(
-            known[second]
-        )
+    assert set() == set(load_queries(backend)) - names_used()
 
 
 def test_the_backends_know_the_same_names() -> None:

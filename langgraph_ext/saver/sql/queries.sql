@@ -13,51 +13,26 @@ WHERE NOT EXISTS (
         AND listed IS NOT NULL
 );
 
--- name: put_append
--- As put_insert, only below a parent whose values lie where the caller says they do.
-INSERT INTO checkpoint_log (
-    listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, stored_us, metadata, places, body, data
-) SELECT
-    1, :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :stored_us, :metadata, :places, :body, :data
-WHERE EXISTS (
-    SELECT 1 FROM checkpoint_log
-    WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :parent_id AND listed IS NOT NULL
-        AND places = :parent_places
-)
-    AND NOT EXISTS (
-        SELECT 1 FROM checkpoint_log
-        WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
-            AND listed IS NOT NULL
-    );
-
--- name: writes_insert
-INSERT INTO checkpoint_log (
-    thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, answers, partial, stored_us, body, data
-) VALUES (
-    :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :task_path, :answers, :partial, :stored_us, :body, :data
-);
-
--- name: writes_insert_then_put_append
--- Both in one statement: how a step of LangGraph usually ends.
+-- name: log_append
+-- A call, or a put below a parent whose values lie where the caller says they do and that has no put of this id.
 INSERT INTO checkpoint_log (
     listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, task_id, task_path, answers, partial, stored_us,
     metadata, places, body, data
 ) SELECT
-    NULL, :first_thread_id, :first_checkpoint_ns, :first_checkpoint_id, NULL, NULL, :first_task_id, :first_task_path,
-    :first_answers, :first_partial, :first_stored_us, NULL, NULL, :first_body, :first_data
-UNION ALL SELECT
-    1, :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, NULL, NULL, NULL, NULL, :stored_us,
-    :metadata, :places, :body, :data
-WHERE EXISTS (
-    SELECT 1 FROM checkpoint_log
-    WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :parent_id
-        AND listed IS NOT NULL AND places = :parent_places
-)
+    :listed, :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :task_id, :task_path, :answers, :partial,
+    :stored_us, :metadata, :places, :body, :data
+WHERE :listed IS NULL OR (
+    EXISTS (
+        SELECT 1 FROM checkpoint_log
+        WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :parent_id
+            AND listed IS NOT NULL AND places = :parent_places
+    )
     AND NOT EXISTS (
         SELECT 1 FROM checkpoint_log
         WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
             AND listed IS NOT NULL
-    );
+    )
+);
 
 -- name: put_places
 SELECT parent_id, places FROM checkpoint_log

@@ -1,0 +1,69 @@
+"""Statements: transactions that are one INSERT, and the joining of many such into one statement.
+
+Each step of a transaction gives the interpreter's lock away and has to win it back, among all the threads that run
+graphs meanwhile. A group of calls that only append rows is therefore one statement, which SQLite runs as a transaction
+of its own: `INSERT … SELECT …` becomes `INSERT … SELECT … UNION ALL SELECT …`, in the order of the calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+__all__ = ["Statement", "joinable", "joined", "values_of"]
+
+_PARAMETER = re.compile(r"(?<![:\w]):(\w+)")
+
+
+class Statement(NamedTuple):
+    """A transaction function that only runs one `INSERT … SELECT …` of one row, said in another way.
+
+    When a row of a group is not stored, nobody can tell whose: all whose `stored` is something are then answered
+    None, as the function answers when it stored nothing, and must be able to find out by themselves.
+    """
+
+    query: str
+    """Its name. The query's SELECT takes every parameter at its first mention in the order they are mentioned."""
+    params: Mapping[str, Any]
+    stored: Any = None
+    """What the function returns when the row was stored. None says that the row is always stored."""
+    key: Any = None
+    """What no two rows may share, if anything: within one statement, rows do not see each other."""
+
+
+def joinable(statements: Sequence[Statement]) -> bool:
+    """Whether they can be one: of one query, and no two with one key."""
+    if len(statements) == 1:
+        return True
+    keys = [statement.key for statement in statements if statement.key is not None]
+    return len(set(keys)) == len(keys) and len({statement.query for statement in statements}) == 1
+
+
+@lru_cache(maxsize=256)
+def joined(sql: str, count: int) -> str:
+    """One statement that does what `count` runs of `sql` do, with `values_of` their parameters."""
+    head, select = re.split(r"\bSELECT\b", _plain(sql), maxsplit=1)
+    names = _names(sql)
+
+    def numbered(at: int) -> str:
+        return _PARAMETER.sub(lambda found: f"?{at * len(names) + names.index(found[1]) + 1}", select)
+
+    return head + " UNION ALL ".join(f"SELECT{numbered(at)}" for at in range(count))
+
+
+def values_of(sql: str, statements: Sequence[Statement]) -> list[Any]:
+    """The parameters of the joined statement."""
+    names = _names(sql)
+    return [statement.params[name] for statement in statements for name in names]
+
+
+@lru_cache(maxsize=16)
+def _names(sql: str) -> tuple[str, ...]:
+    """The parameters of a query, each once."""
+    return tuple(dict.fromkeys(_PARAMETER.findall(_plain(sql))))
+
+
+def _plain(sql: str) -> str:
+    return re.sub(r"--.*", "", sql)
