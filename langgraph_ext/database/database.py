@@ -120,6 +120,7 @@ class Database:
         *,
         statement: Statement | None = None,
         in_company: bool = False,
+        ends_run: bool = False,
         queued: Callable[[], None] | None = None,
     ) -> T:
         """As `transact`, for a caller that cares about order and company.
@@ -127,10 +128,11 @@ class Database:
         Args:
             fn: The transaction.
             statement: The same, if it is one statement.
-            in_company: It may wait up to half a millisecond for another transaction whose commit it can share.
+            in_company: It may wait up to a millisecond for another transaction whose commit it can share.
+            ends_run: Those that share its commit are to be answered at once, not at the next good moment.
             queued: Called once its place in the order of commits is settled, before it is committed.
         """
-        result: T = self._lane.submit(fn, statement=statement, in_company=in_company, queued=queued)
+        result: T = self._lane.submit(fn, statement=statement, in_company=in_company, ends_run=ends_run, queued=queued)
         return result
 
     async def atransact(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:

@@ -42,8 +42,9 @@ _LOOK_AGAIN_SECONDS = 0.1
 """How often a waiting caller looks whether the lead is free, though nobody woke it."""
 
 
-_LINGER_SECONDS = 0.0005
-"""How long a call waits for company. A longer wait joins no more calls (measured)."""
+_LINGER_SECONDS = 0.001
+"""How long a call waits for company, which comes within 0.3 ms if at all; and how long it sleeps on, once joined,
+for a better moment to wake up."""
 
 _PASSED_OVER = 64
 """Most chances to linger that are passed over after it was in vain."""
@@ -96,6 +97,7 @@ class Queued:
     error: BaseException | None = None
     finished = False
     lingers = False
+    ends_run = False
     turn: threading.Lock | None = None
     loop: asyncio.AbstractEventLoop | None = None
     future: asyncio.Future[Any] | None = None
@@ -155,6 +157,8 @@ class Lane:
         self._committing: int | None = None
         self._calls: deque[Queued] = deque()
         self._company = Company()
+        self._asleep: list[Queued] = []
+        """Lingering calls that were answered; only for the holder of `_lead`."""
         self._closed = False
         self._pid: int | None = None
         self._forks = -1
@@ -169,6 +173,7 @@ class Lane:
         *,
         statement: Statement | None = None,
         in_company: bool = False,
+        ends_run: bool = False,
         queued: Callable[[], None] | None = None,
     ) -> Any:
         """Run `fn(tx)` as one committed transaction and return its result.
@@ -177,9 +182,11 @@ class Lane:
             fn: The transaction; None only sees to it that the backend is open.
             statement: The same, if it is one statement.
             in_company: It may wait a moment for another caller's commit to join, before it leads its own.
+            ends_run: Somebody waits for all calls of this thread: those in its company are to wake up at once.
             queued: Called once its place in the order of commits is settled.
         """
         call = Queued(fn, statement)
+        call.ends_run = ends_run
         call.turn = threading.Lock()
         call.turn.acquire()
         if self._forks != Ancestry.forks or self._leads():
@@ -288,13 +295,20 @@ class Lane:
             while calls and len(group) < _GROUP:
                 group.append(calls.popleft())
         if group:
+            asleep, self._asleep = self._asleep, []
+            if asleep:
+                # Now, as this thread is about to wait for the disk: when their commit ended, all that waited for it
+                # would have had to wait for the interpreter behind them.
+                _wake_callers(asleep, None)
             self._committing = threading.get_ident()
             try:
                 self._backend.commit(group)
             finally:
                 self._committing = None
                 if len(group) > 1 or group[0] is not own:
-                    _wake_callers(group, own)
+                    if not any(call.ends_run for call in group):
+                        self._asleep = [call for call in group if call.lingers]
+                    _wake_callers([call for call in group if call not in self._asleep], own)
 
     def _put_back(self, group: list[Queued], own: Queued | None) -> None:
         """What an interrupted leader left unsettled goes back to the front of the queue, in its order."""
@@ -362,8 +376,7 @@ def _wake_callers(group: list[Queued], own: Queued | None) -> None:
     """Wake everybody else whose call was answered: threads one by one, each event loop once."""
     loops: dict[asyncio.AbstractEventLoop, list[Queued]] = {}
     for call in group:
-        if not call.finished or call.lingers or call is own:
-            # (One that lingers looks for itself in a moment: waking it now would hold up whoever waits for the leader.)
+        if not call.finished or call is own:
             continue
         if call.loop is not None:
             loops.setdefault(call.loop, []).append(call)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from langchain_core.runnables import RunnableConfig
 
-__all__ = ["CONTROL_CHANNELS", "DELTA_COUNTERS", "ERROR_SOURCE_NODE", "NULL_TASK", "from_loop", "is_send"]
+__all__ = ["CONTROL_CHANNELS", "DELTA_COUNTERS", "ERROR_SOURCE_NODE", "NULL_TASK", "from_loop", "is_send", "may_go_on"]
 
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
 """The task id under which LangGraph stores what it was given rather than what a task wrote, such as an answer."""
@@ -19,12 +22,18 @@ DELTA_COUNTERS = "counters_since_delta_snapshot"
 """Metadata key under which LangGraph counts a DeltaChannel's writes since its last stored value (beta)."""
 
 _RUNTIME = "__pregel_runtime"
+_STARTING = ("branch:to:", "join:", "__start__", "__pregel_tasks")
 _SEND_PATH = "~__pregel_push"
 
 
 def from_loop(config: RunnableConfig) -> bool:
     """Whether a call comes from a running graph, and not from a program that uses the saver directly."""
     return _RUNTIME in config["configurable"]
+
+
+def may_go_on(channel_values: Mapping[str, Any]) -> bool:
+    """Whether a checkpoint's values hold what starts tasks. Only a hint: a graph may also start them otherwise."""
+    return any(channel.startswith(_STARTING) for channel in channel_values)
 
 
 def is_send(task_path: str) -> bool:

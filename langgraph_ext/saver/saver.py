@@ -140,7 +140,9 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         planned = self._prepare(address, config, checkpoint, metadata, new_versions)
         if ahead:
             self.entries.wait(ahead)
-        stored = self.database.submit(partial(puts.store, planned=planned), statement=planned.statement)
+        ends_run = not host.may_go_on(checkpoint.get("channel_values", {}))
+        store = partial(puts.store, planned=planned)
+        stored = self.database.submit(store, statement=planned.statement, ends_run=ends_run)
         if stored is None and isinstance(planned, puts.Below):
             planned = puts.whole(planned.put, self.serde.dumps_typed)
             stored = self.database.submit(partial(puts.store, planned=planned))
