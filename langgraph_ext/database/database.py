@@ -21,7 +21,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langgraph_ext.database.connection import IN_MEMORY, Fsync, WriteConnection
 from langgraph_ext.database.lane import Backend, Lane
-from langgraph_ext.database.loops import on_a_loop
+from langgraph_ext.database.loops import Answer, on_a_loop
 from langgraph_ext.database.queries import load_queries
 from langgraph_ext.database.readers import ReaderThread, answer
 from langgraph_ext.database.sqlite import SqliteBackend
@@ -196,7 +196,7 @@ class Database:
     async def aclose(self) -> None:
         """As `close`, without holding the event loop."""
         loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
+        done = Answer(loop=loop)
         threading.Thread(target=answer, args=(loop, done, self.close), daemon=True).start()
         await done
 

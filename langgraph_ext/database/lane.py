@@ -24,7 +24,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-from langgraph_ext.database.loops import settle_future, tell
+from langgraph_ext.database.loops import Answer, tell
 from langgraph_ext.database.statements import Statement
 from langgraph_ext.database.tx import Tx
 from langgraph_ext.errors import StoreError
@@ -100,7 +100,7 @@ class Queued:
     ends_run = False
     turn: threading.Lock | None = None
     loop: asyncio.AbstractEventLoop | None = None
-    future: asyncio.Future[Any] | None = None
+    future: Answer | None = None
 
     def __init__(self, fn: Callable[[Tx], Any] | None, statement: Statement | None = None) -> None:
         self.fn = fn
@@ -165,6 +165,8 @@ class Lane:
         """The process that uses it, known from its first use on: a lane may be made before a fork."""
         self._writer: threading.Thread | None = None
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._told = False
+        """Whether the writer thread was woken and has not looked yet."""
         self._room: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     def submit(
@@ -235,13 +237,15 @@ class Lane:
         """Queue a transaction for a coroutine that holds room, and return its answer to wait for."""
         call = Queued(fn, statement)
         call.loop = asyncio.get_running_loop()
-        call.future = future = call.loop.create_future()
+        call.future = future = Answer(loop=call.loop)
         with self._mutex:
             if self._closed:
                 self.check()
             self._start_writer()
             self._calls.append(call)
-        self._wake.put(True)
+            told, self._told = self._told, True
+        if not told:
+            self._wake.put(True)
         return future
 
     def close(self) -> None:
@@ -267,6 +271,7 @@ class Lane:
     def write_when_woken(self) -> None:
         """The writer thread: leads one group whenever it is woken and nobody else leads."""
         while self._wake.get():
+            self._told = False  # before it looks: what is queued from here on wakes it again
             if self._calls and self._lead.acquire(blocking=False):
                 self._commit_groups(None)
 
@@ -384,10 +389,15 @@ def _wake_callers(group: list[Queued], own: Queued | None) -> None:
             with suppress(RuntimeError):  # somebody else woke it in between
                 call.turn.release()
     for loop, calls in loops.items():
-        tell(loop, _settle_futures, calls)
+        tell(loop, _settle_futures, loop, calls)
 
 
-def _settle_futures(calls: list[Queued]) -> None:
-    for call in calls:
-        assert call.future is not None
-        settle_future(call.future, call.result, call.error)
+def _settle_futures(loop: asyncio.AbstractEventLoop, calls: list[Queued]) -> None:
+    left = iter(calls)
+    try:
+        for call in left:
+            assert call.future is not None
+            call.future.settle(call.result, call.error)
+    finally:
+        if rest := list(left):  # one of the tasks stopped the loop
+            loop.call_soon(_settle_futures, loop, rest)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context
 from typing import Any
 
-__all__ = ["on_a_loop", "settle_future", "tell"]
+__all__ = ["Answer", "on_a_loop", "settle_future", "tell"]
 
 
 def on_a_loop() -> bool:
@@ -37,3 +38,42 @@ def settle_future(future: asyncio.Future[Any], result: Any = None, error: BaseEx
         future.set_exception(error)
     else:
         future.set_result(result)
+
+
+class Answer(asyncio.Future[Any]):
+    """A future that, when it is settled, lets the one task that awaits it go on at once.
+
+    A future of asyncio's schedules the task, which goes on in the loop's next turn, a poll of the system later. But
+    `settle` is called as a callback of the loop, where a task may go on: asyncio's own wake-up does nothing else.
+    """
+
+    _resume: tuple[Callable[[Any], object], Context | None] | None = None
+
+    def add_done_callback(self, fn: Callable[[Any], object], /, *, context: Context | None = None) -> None:
+        """As a future; the first one, which is the awaiting task's, is kept for `settle`."""
+        if self._resume is None and not self.done():
+            self._resume = (fn, context)
+        else:
+            super().add_done_callback(fn, context=context)
+
+    def remove_done_callback(self, fn: Callable[[Any], object], /) -> int:
+        """As a future."""
+        if self._resume is not None and self._resume[0] == fn:
+            self._resume = None
+            return 1 + super().remove_done_callback(fn)
+        return super().remove_done_callback(fn)
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """As a future: who awaits it is woken in the loop's next turn."""
+        resume, self._resume = self._resume, None
+        if resume is not None:
+            super().add_done_callback(resume[0], context=resume[1])
+        return super().cancel(msg)
+
+    def settle(self, result: Any, error: BaseException | None) -> None:
+        """Give it its result or error, in a callback of its loop; who awaits it has gone on when this returns."""
+        resume, self._resume = self._resume, None
+        settle_future(self, result, error)
+        if resume is not None:
+            fn, context = resume
+            fn(self) if context is None else context.run(fn, self)

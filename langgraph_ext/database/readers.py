@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from langgraph_ext.database.connection import BUSY_SECONDS, translate
-from langgraph_ext.database.loops import settle_future, tell
+from langgraph_ext.database.loops import Answer, tell
 from langgraph_ext.database.tx import Tx
 from langgraph_ext.errors import StoreError
 
@@ -95,7 +95,7 @@ class Job:
         self.fn = fn
         self.then = then
         self.loop = loop
-        self.future: asyncio.Future[Any] = loop.create_future()
+        self.future = Answer(loop=loop)
 
 
 class ReaderThread:
@@ -142,11 +142,11 @@ class ReaderThread:
         return job.then(self._read(job.fn))
 
 
-def answer(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], work: Callable[[], Any]) -> None:
+def answer(loop: asyncio.AbstractEventLoop, future: Answer, work: Callable[[], Any]) -> None:
     """Do `work` in this thread and give the coroutine that waits for `future` its result, or its error."""
     try:
         result = work()
     except BaseException as error:  # noqa: BLE001 - given to the coroutine; this thread lives on
-        tell(loop, settle_future, future, None, error)
+        tell(loop, future.settle, None, error)
     else:
-        tell(loop, settle_future, future, result)
+        tell(loop, future.settle, result, None)
