@@ -311,9 +311,21 @@ class Lane:
             finally:
                 self._committing = None
                 if len(group) > 1 or group[0] is not own:
-                    if not any(call.ends_run for call in group):
-                        self._asleep = [call for call in group if call.lingers]
-                    _wake_callers([call for call in group if call not in self._asleep], own)
+                    self._answer(group, own)
+
+    def _answer(self, group: list[Queued], own: Queued | None) -> None:
+        """Wake whoever was answered, but those that may sleep on."""
+        awake: list[Queued] = []
+        asleep: list[Queued] = []
+        ends_run = False
+        for call in group:
+            (asleep if call.lingers else awake).append(call)
+            ends_run = ends_run or call.ends_run
+        if ends_run:
+            awake += asleep
+        else:
+            self._asleep = asleep
+        _wake_callers(awake, own)
 
     def _put_back(self, group: list[Queued], own: Queued | None) -> None:
         """What an interrupted leader left unsettled goes back to the front of the queue, in its order."""

@@ -19,7 +19,7 @@ from langgraph_ext.database.connection import IN_MEMORY, Fsync, WriteConnection,
 from langgraph_ext.database.lane import Queued
 from langgraph_ext.database.migrations import check, migrate
 from langgraph_ext.database.readers import Readers
-from langgraph_ext.database.statements import joinable, joined, values_of
+from langgraph_ext.database.statements import Statement, joinable, joined, values_of
 from langgraph_ext.database.tx import Tx
 
 __all__ = ["SqliteBackend"]
@@ -84,10 +84,11 @@ class SqliteBackend:
         """
         connection: WriteConnection | None = None
         try:
-            connection = self._connection or self._open()
-            if self._run_at_once(connection, group):
-                pass
-            elif group[0].fn is not None or any(call.fn for call in group):
+            opened = self._connection or self._open()
+            if self._run_at_once(opened, group):
+                return
+            connection = opened
+            if group[0].fn is not None or any(call.fn for call in group):
                 connection.begin()
                 self._run(connection, group)
             else:
@@ -101,9 +102,13 @@ class SqliteBackend:
 
     def _run_at_once(self, connection: WriteConnection, group: list[Queued]) -> bool:
         """Run a group that is a single statement (see `Statement`); False if it is not, or the data are refused."""
-        statements = [call.statement for call in group if call.statement is not None and not call.attempted]
+        statements: list[Statement] = []
+        for call in group:
+            if call.statement is None or call.attempted:
+                return False
+            statements.append(call.statement)
         count = len(group)
-        if len(statements) != count or count > _JOINED or not joinable(statements):
+        if count > _JOINED or not joinable(statements):
             return False
         sql = self._queries()[statements[0].query]
         for call in group:

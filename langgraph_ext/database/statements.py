@@ -56,7 +56,10 @@ def joined(sql: str, count: int) -> str:
 def values_of(sql: str, statements: Sequence[Statement]) -> list[Any]:
     """The parameters of the joined statement."""
     names = _names(sql)
-    return [statement.params[name] for statement in statements for name in names]
+    values: list[Any] = []
+    for statement in statements:
+        values += map(statement.params.__getitem__, names)
+    return values
 
 
 @lru_cache(maxsize=16)

@@ -36,14 +36,12 @@ __all__ = [
     "difference",
     "encode_base",
     "encode_fields",
-    "fields_of",
-    "unknown_keys",
+    "split",
 ]
 
 _VERSIONS, _SEEN = "channel_versions", "versions_seen"
 
-_FIELDS = ("v", "ts", _VERSIONS, _SEEN, "updated_channels")
-_ELSEWHERE = frozenset((*_FIELDS, "id", "channel_values"))
+_FIELDS = frozenset(("v", "ts", _VERSIONS, _SEEN, "updated_channels"))
 
 _SHORT = b'"\x01'
 """Stands for a quotation mark and the shared zeros: a control character, which JSON text escapes."""
@@ -80,9 +78,15 @@ NOTHING = Difference({}, {})
 """Between a checkpoint and the base that is made of it."""
 
 
-def fields_of(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The fields that a checkpoint has."""
-    return {key: checkpoint[key] for key in _FIELDS if key in checkpoint}  # type: ignore[literal-required]
+def split(checkpoint: Checkpoint) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields that a checkpoint has, and its keys that have no place of their own in a row."""
+    fields: dict[str, Any] = {**checkpoint}
+    fields.pop("id", None)
+    fields.pop("channel_values", None)
+    if _FIELDS.issuperset(fields):
+        return fields, {}
+    more = {key: fields.pop(key) for key in fields.keys() - _FIELDS}
+    return fields, more
 
 
 def base_of(fields: Mapping[str, Any]) -> Base | None:
@@ -93,7 +97,9 @@ def base_of(fields: Mapping[str, Any]) -> Base | None:
     versions, seen = fields.get(_VERSIONS), fields.get(_SEEN)
     if not isinstance(versions, dict) or not isinstance(seen, dict) or len(versions) + len(seen) < _SMALL:
         return None
-    kinds = set(map(type, versions.values())).union(*(map(type, each.values()) for each in seen.values()))
+    kinds = set(map(type, versions.values()))
+    for each in seen.values():
+        kinds.update(map(type, each.values()))
     if kinds != {str}:
         return None
     return Base(dict(versions), {node: dict(each) for node, each in seen.items()}, list(versions), list(seen))
@@ -120,7 +126,7 @@ def _changed(new: dict[str, Any], old: Mapping[str, Any], keys: list[str]) -> di
     count = len(keys)
     if list(islice(new, count)) != keys:
         return None
-    changed = {key: new[key] for key in compress(new, map(ne, new.values(), old.values()))}
+    changed = dict(compress(new.items(), map(ne, new.values(), old.values())))
     if len(new) > count:
         changed.update(islice(new.items(), count, None))
     return changed
@@ -151,11 +157,6 @@ def decode_fields(body: bytes, base: bytes | None = None) -> dict[str, Any]:
         for key, entries in _decode(base).items():
             fields[key] = {**entries, **fields[key]}
     return fields
-
-
-def unknown_keys(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The keys of a checkpoint that have no place of their own in a row."""
-    return {key: value for key, value in checkpoint.items() if key not in _ELSEWHERE}
 
 
 def _encode(fields: Mapping[str, Any]) -> bytes:

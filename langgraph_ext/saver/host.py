@@ -22,7 +22,8 @@ DELTA_COUNTERS = "counters_since_delta_snapshot"
 """Metadata key under which LangGraph counts a DeltaChannel's writes since its last stored value (beta)."""
 
 _RUNTIME = "__pregel_runtime"
-_STARTING = ("branch:to:", "join:", "__start__", "__pregel_tasks")
+_STARTING = ("branch:to:", "join:", "__start__")
+_TASKS = "__pregel_tasks"
 _SEND_PATH = "~__pregel_push"
 
 
@@ -33,7 +34,10 @@ def from_loop(config: RunnableConfig) -> bool:
 
 def may_go_on(channel_values: Mapping[str, Any]) -> bool:
     """Whether a checkpoint's values hold what starts tasks. Only a hint: a graph may also start them otherwise."""
-    return any(channel.startswith(_STARTING) for channel in channel_values)
+    for channel in channel_values:
+        if channel.startswith(_STARTING):
+            return True
+    return bool(channel_values.get(_TASKS))
 
 
 def is_send(task_path: str) -> bool:

@@ -80,7 +80,8 @@ def prepare(
     """
     thread_id, checkpoint_ns, parent_id = address
     encoded_metadata, run_id = encode_metadata(config, metadata)
-    held, more = checkpoint.get("channel_values", {}), fields.unknown_keys(checkpoint)
+    held = checkpoint.get("channel_values", {})
+    own_fields, more = fields.split(checkpoint)
     packed = values.pack(
         {**held, values.MORE: more} if more else held,
         checkpoint.get("channel_versions", {}),
@@ -96,7 +97,7 @@ def prepare(
         "stored_us": stored_us,
         "metadata": encoded_metadata,
     }
-    put = Put(columns, fields.fields_of(checkpoint), packed)
+    put = Put(columns, own_fields, packed)
     planned = None if parent is None else _below(put, parent)
     return planned or whole(put, dumps)
 

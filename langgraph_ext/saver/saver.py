@@ -189,7 +189,8 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             in_company = task_writes.may_linger(written, task_path)
             self.database.submit(store, statement=written.statement, in_company=in_company, queued=entry.leave)
         finally:
-            entry.leave()
+            if not entry.left:
+                entry.leave()
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""

@@ -45,14 +45,16 @@ def prepare(
     thread_id, checkpoint_ns, checkpoint_id = address
     if checkpoint_id is None:
         raise InvalidArgument("put_writes: the config names no checkpoint; pass the checkpoint_id being executed")
+    if not (type(task_id) is type(task_path) is str and (task_id + task_path).isascii()):
+        task_id, task_path = text(task_id, "task_id", "put_writes"), text(task_path, "task_path", "put_writes")
     body, data = encode_writes(writes, dumps)
     ordinary = are_ordinary(writes)
     row: dict[str, object] = {
         "thread_id": thread_id,
         "checkpoint_ns": checkpoint_ns,
         "checkpoint_id": checkpoint_id,
-        "task_id": text(task_id, "task_id", "put_writes"),
-        "task_path": text(task_path, "task_path", "put_writes"),
+        "task_id": task_id,
+        "task_path": task_path,
         "answers": None if ordinary else answers_in(writes, task_id),
         "partial": 1 if in_loop and not ordinary and are_partial(writes) else None,
         "stored_us": stored_us,

@@ -80,8 +80,13 @@ class Packed(NamedTuple):
 def pack(values: Mapping[str, Any], versions: Mapping[str, Any], new: Iterable[str], dumps: Dumps) -> Packed:
     """Encode what is new, and whatever no channel's name stands for; before the transaction, in the caller's thread."""
     fresh = {*new, MORE}
-    encoded = [(channel, *dumps(value)) for channel, value in values.items() if channel in fresh]
-    others = {channel: value for channel, value in values.items() if channel not in fresh}
+    encoded: list[tuple[str, str, bytes]] = []
+    others: dict[str, Any] = {}
+    for channel, value in values.items():
+        if channel in fresh:
+            encoded.append((channel, *dumps(value)))
+        else:
+            others[channel] = value
     return Packed(encoded, others, versions)
 
 
@@ -105,37 +110,48 @@ def lay_out(
     if packed.base is not None:
         encoded = [*encoded, (BASE, "", packed.base)]
     if packed.others or packed.inherits_base:
-        known: set[str] = set()
-        for source, part in parent.items() if parent and parent_id else ():
-            home = source or str(parent_id)
-            for channel, place in part.items():
-                inherits = packed.inherits_base if channel == BASE else _has(packed, channel, place[0])
-                if inherits and home != checkpoint_id:
-                    places.setdefault(home, {})[channel] = place
-                    known.add(channel)
+        known = _inherit(packed, checkpoint_id, parent_id, parent, places)
         if len(known) < len(packed.others) + packed.inherits_base:
             if packed.spare is None:
                 return None
             spare = [(channel, *value) for channel, value in packed.spare.items() if channel not in known]
             encoded = [*encoded, *spare]
     own: dict[str, Place] = {}
+    parts: list[bytes] = []
     start = 0
     for channel, kind, data in encoded:
         own[channel] = [packed.versions.get(channel), kind, start, len(data)]
+        parts.append(data)
         start += len(data)
     if own:
         places[OWN] = own
-    return places, b"".join([data for _, _, data in encoded])
+    return places, b"".join(parts)
 
 
-def _has(packed: Packed, channel: str, version: Any) -> bool:
-    """Whether a put that does not encode this channel has it at this version."""
-    return channel in packed.others and version is not None and bool(version == packed.versions.get(channel))
+def _inherit(
+    packed: Packed, checkpoint_id: str, parent_id: str | None, parent: Places | None, places: Places
+) -> set[str]:
+    """Take over the parent's places of the values that have not changed, and of its base; returns their channels."""
+    known: set[str] = set()
+    others, versions = packed.others, packed.versions
+    for source, part in parent.items() if parent and parent_id else ():
+        home = source or str(parent_id)
+        if home == checkpoint_id:
+            continue
+        for channel, place in part.items():
+            version = place[0]
+            if channel == BASE:
+                inherits = packed.inherits_base
+            else:
+                inherits = channel in others and version is not None and version == versions.get(channel)
+            if inherits:
+                places.setdefault(home, {})[channel] = place
+                known.add(channel)
+    return known
 
 
-def encode_places(places: Places) -> bytes:
-    """Places as a put's row keeps them."""
-    return canonical.encode_exact(places)
+encode_places = canonical.encode_exact
+"""Places as a put's row keeps them."""
 
 
 def decode_places(data: bytes) -> Places:

@@ -27,7 +27,13 @@ def next_version(current: Version | None) -> Version:
     if current is None:
         return _text(1)
     if isinstance(current, str):
-        return _text(_counter(current) + 1)
+        counter = current.split(".", 1)[0]
+        if not counter.isdecimal():
+            raise InvalidArgument(
+                f"channel version {current!r} does not begin with a number, so it has no next one; "
+                "give the saver that wrote it, or a subclass with its own get_next_version"
+            )
+        return _text(int(counter) + 1)
     if isinstance(current, float):
         return int(current) + 1 + random.random()
     return ((current >> _RANDOM_BITS) + 1) << _RANDOM_BITS | random.getrandbits(_RANDOM_BITS)
@@ -35,13 +41,3 @@ def next_version(current: Version | None) -> Version:
 
 def _text(counter: int) -> str:
     return f"{counter:032}.{random.getrandbits(_RANDOM_BITS):08x}"
-
-
-def _counter(current: str) -> int:
-    counter = current.split(".", 1)[0]
-    if not counter.isdecimal():
-        raise InvalidArgument(
-            f"channel version {current!r} does not begin with a number, so it has no next one; "
-            "give the saver that wrote it, or a subclass with its own get_next_version"
-        )
-    return int(counter)

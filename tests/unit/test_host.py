@@ -20,9 +20,11 @@ class Spy(InMemorySaver):
         super().__init__()
         self.calls: list[tuple[dict[str, Any], str, str]] = []
         self.metadata: list[dict[str, Any]] = []
+        self.values: list[dict[str, Any]] = []
 
     def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
         self.metadata.append(dict(metadata))
+        self.values.append(dict(checkpoint["channel_values"]))
         return super().put(config, checkpoint, metadata, new_versions)
 
     def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
@@ -58,6 +60,11 @@ def test_a_call_from_a_running_graph_is_told_from_one_from_outside() -> None:
 def test_a_task_of_a_send_is_told_by_its_path() -> None:
     """Only the sent task's path begins with the push mark."""
     assert [False, False, True, False] == [host.is_send(path) for _, _, path in run().calls]
+
+
+def test_the_last_checkpoint_of_a_run_starts_nothing() -> None:
+    """What starts tasks stands in channels of these names, also after `update_state`; not at the run's end."""
+    assert [True, True, True, False, True] == [host.may_go_on(values) for values in run().values]
 
 
 def test_the_delta_counters_are_where_they_were() -> None:
