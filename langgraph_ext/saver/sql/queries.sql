@@ -14,7 +14,7 @@ WHERE NOT EXISTS (
 );
 
 -- name: log_append
--- A call, or a put below a parent whose values lie where the caller says they do and that has no put of this id.
+-- A call; or a put below the newest one of its namespace, if the values of that one lie where the caller says they do.
 INSERT INTO checkpoint_log (
     listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, task_id, task_path, answers, partial, stored_us,
     metadata, places, body, data
@@ -22,15 +22,12 @@ INSERT INTO checkpoint_log (
     :listed, :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :task_id, :task_path, :answers, :partial,
     :stored_us, :metadata, :places, :body, :data
 WHERE :listed IS NULL OR (
-    EXISTS (
-        SELECT 1 FROM checkpoint_log
-        WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :parent_id
-            AND listed IS NOT NULL AND places = :parent_places
-    )
-    AND NOT EXISTS (
-        SELECT 1 FROM checkpoint_log
-        WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
-            AND listed IS NOT NULL
+    :checkpoint_id > :parent_id
+    AND (:parent_id, :parent_places) = (
+        SELECT checkpoint_id, places FROM checkpoint_log
+        WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed IS NOT NULL
+        ORDER BY checkpoint_id DESC
+        LIMIT 1
     )
 );
 
