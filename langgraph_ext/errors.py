@@ -7,7 +7,7 @@ do. Messages and details never hold payloads or passwords.
 
 from __future__ import annotations
 
-__all__ = ["InvalidArgument", "LangGraphExtError", "StoreError"]
+__all__ = ["ConflictError", "InvalidArgument", "LangGraphExtError", "StoreError"]
 
 
 class LangGraphExtError(Exception):
@@ -49,6 +49,15 @@ class InvalidArgument(LangGraphExtError, ValueError):
     """
 
     code = "invalid_argument"
+
+
+class ConflictError(LangGraphExtError):
+    """Somebody else was first; what the call wanted to write was not written.
+
+    Codes: `thread_conflict` (another run has gone on from the checkpoint that this one had loaded).
+    """
+
+    code = "conflict"
 
 
 class StoreError(LangGraphExtError):

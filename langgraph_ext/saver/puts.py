@@ -17,6 +17,7 @@ from langgraph_ext.database import Row, Statement, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import fields, values
 from langgraph_ext.saver.config import Address, encode_metadata, text
+from langgraph_ext.saver.heads import refuse_a_second_child
 from langgraph_ext.saver.reading import data_behind
 from langgraph_ext.saver.recent import RecentPut
 from langgraph_ext.saver.retention import rehome
@@ -32,6 +33,8 @@ class Put(NamedTuple):
 
     columns: Columns
     """Those that do not depend on the parent."""
+    guarded: bool
+    """Whether it may only be the first child of its parent (heads.py)."""
     fields: dict[str, Any]
     packed: values.Packed
 
@@ -49,6 +52,7 @@ class Whole(NamedTuple):
     columns: Columns
     packed: values.Packed
     base: fields.Base | None
+    guarded: bool
     statement: None = None
 
 
@@ -60,6 +64,7 @@ def prepare(
     new_versions: Mapping[str, Any],
     *,
     parent: RecentPut | None,
+    guarded: bool,
     dumps: values.Dumps,
     stored_us: int,
 ) -> Below | Whole:
@@ -72,6 +77,7 @@ def prepare(
         metadata: Must be JSON.
         new_versions: The channels to encode; the parent should have the others.
         parent: If it is remembered.
+        guarded: Whether it may only be the first child of its parent.
         dumps: The serde's encoder.
         stored_us: When: microseconds since the epoch, UTC.
 
@@ -97,7 +103,7 @@ def prepare(
         "stored_us": stored_us,
         "metadata": encoded_metadata,
     }
-    put = Put(columns, own_fields, packed)
+    put = Put(columns, guarded, own_fields, packed)
     planned = None if parent is None else _below(put, parent)
     return planned or whole(put, dumps)
 
@@ -111,7 +117,7 @@ def _id_of(checkpoint: Checkpoint) -> str:
 
 def _below(put: Put, parent: RecentPut) -> Below | None:
     """Lay a put out below its parent; None if that has not what is not encoded here."""
-    columns, held, packed = put
+    columns, _, held, packed = put
     base = parent.base
     apart = None if base is None else fields.difference(held, base)
     if apart is not None:
@@ -130,20 +136,20 @@ def _below(put: Put, parent: RecentPut) -> Below | None:
         "answers": None,
         "partial": None,
     }
-    key = columns["thread_id"], columns["checkpoint_ns"], columns["checkpoint_id"]
+    key = columns["thread_id"], columns["checkpoint_ns"]  # the second of two has to see the first
     return Below(Statement("log_append", row, stored, key), put)
 
 
 def whole(put: Put, dumps: values.Dumps) -> Whole:
     """Encode every value and all fields, before anybody can change them."""
-    columns, held, packed = put
+    columns, guarded, held, packed = put
     if packed.others:
         packed = values.pack_all(packed, dumps)
     base = fields.base_of(held)
     if base is not None:
         packed = packed._replace(base=fields.encode_base(base))
     body = fields.encode_fields(held, None if base is None else fields.NOTHING)
-    return Whole({**columns, "body": body}, packed, base)
+    return Whole({**columns, "body": body}, packed, base, guarded)
 
 
 def store(tx: Tx, planned: Below | Whole) -> RecentPut | None:
@@ -156,8 +162,10 @@ def store(tx: Tx, planned: Below | Whole) -> RecentPut | None:
     if isinstance(planned, Below):
         row = planned.statement.params
         return planned.statement.stored if tx.run("log_append", **row) == 1 else None
-    columns, packed, base, _ = planned
+    columns, packed, base, guarded, _ = planned
     checkpoint_id, parent_id = columns["checkpoint_id"], columns["parent_id"]
+    if guarded:
+        refuse_a_second_child(tx, columns["thread_id"], checkpoint_id, parent_id)
     where = {"thread_id": columns["thread_id"], "checkpoint_ns": columns["checkpoint_ns"]}
     found = None if parent_id is None else tx.maybe("put_places", **where, checkpoint_id=parent_id)
     layout = values.lay_out(packed, checkpoint_id, parent_id, values.decode_places(found["places"]) if found else None)

@@ -7,7 +7,7 @@ LangGraph's `CheckpointTuple` in the caller's thread, when the connection is fre
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -18,6 +18,7 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address, config_of
 from langgraph_ext.saver.fields import decode_fields
+from langgraph_ext.saver.heads import Superseded
 from langgraph_ext.saver.writes import merge, taken_answers
 
 __all__ = ["Stored", "data_behind", "decode", "fetch", "with_parts"]
@@ -33,6 +34,8 @@ class Stored:
     calls: list[Row]
     taken: Collection[int]
     """Sequence numbers of the calls whose answers were taken."""
+    superseded: bool = False
+    """Whether it had a child, as far as somebody asked."""
 
 
 def fetch(tx: Tx, address: Address) -> Stored | None:
@@ -44,7 +47,11 @@ def fetch(tx: Tx, address: Address) -> Stored | None:
         row = tx.maybe("put_get", **where, checkpoint_id=address.checkpoint_id)
     if row is None or not row["listed"]:
         return None
-    return with_parts(tx, row, {})
+    stored = with_parts(tx, row, {})
+    if address.checkpoint_id is None:
+        return stored
+    child = tx.maybe("put_child", **where, parent_id=address.checkpoint_id, checkpoint_id="")
+    return stored if child is None else replace(stored, superseded=True)
 
 
 def with_parts(tx: Tx, row: Row, seen: dict[tuple[str, str, str], bytes]) -> Stored:
@@ -86,8 +93,14 @@ def decode(
         "channel_values": held,
         **more,
     }
+    config = config or config_of(thread_id, checkpoint_ns, row["checkpoint_id"])
+    if stored.superseded:
+        config = {
+            **config,
+            "configurable": {**config["configurable"], "checkpoint_id": Superseded(row["checkpoint_id"])},
+        }
     return CheckpointTuple(
-        config=config or config_of(thread_id, checkpoint_ns, row["checkpoint_id"]),
+        config=config,
         checkpoint=checkpoint,  # type: ignore[arg-type]
         metadata=canonical.decode(row["metadata"]),
         parent_config=config_of(thread_id, checkpoint_ns, parent_id) if parent_id else None,

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -31,10 +31,13 @@ from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import delta, host, listing, puts, reading, retention, task_writes
 from langgraph_ext.saver.config import Address, address_of, text
 from langgraph_ext.saver.entries import Entries
+from langgraph_ext.saver.heads import is_guarded
 from langgraph_ext.saver.recent import Recent, RecentPut
 from langgraph_ext.saver.versions import Version, next_version
 
 __all__ = ["LedgerSaver"]
+
+Concurrency = Literal["refuse", "allow"]
 
 
 class LedgerSaver(BaseCheckpointSaver[Any]):
@@ -49,9 +52,11 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         fsync: `"full"` (default): what was acknowledged survives a power loss. `"normal"`: it survives the death of the
             process; a power loss may take the last commits, never the soundness of the file.
         serde: Encodes values; LangGraph's JsonPlusSerializer by default.
+        concurrency: Of several runs at once on one thread, `"refuse"` (default) lets one go on; the others end with
+            `ConflictError`, code `thread_conflict`. `"allow"` stores them all, as a fork.
 
     Raises:
-        InvalidArgument: The URL names no database this package can open.
+        InvalidArgument: The URL names no database this package can open, or `concurrency` is neither word.
 
     Every method may raise `StoreError` (see its codes) and, for input that can never be stored, `InvalidArgument`.
     """
@@ -62,8 +67,12 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         *,
         fsync: Fsync = "full",
         serde: SerializerProtocol | None = None,
+        concurrency: Concurrency = "refuse",
     ) -> None:
         super().__init__(serde=serde)
+        if concurrency not in ("refuse", "allow"):
+            raise InvalidArgument(f'concurrency is {concurrency!r}; it must be "refuse" or "allow"')
+        self.concurrency = concurrency
         self.database = url if isinstance(url, Database) else open_database(url, fsync=fsync)
         self.entries = Entries()
         self.recent = Recent()
@@ -375,6 +384,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             metadata,
             new_versions,
             parent=self.recent.find(*address),
+            guarded=self.concurrency == "refuse" and is_guarded(config, metadata, address.checkpoint_ns),
             dumps=self.serde.dumps_typed,
             stored_us=self.database.clock_us(),
         )

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import operator
+from typing import Annotated, Any, TypedDict
+
+from langgraph.graph import START, StateGraph
 
 from langgraph_ext import LedgerSaver
+from langgraph_ext.errors import ConflictError
 from tests.support.build import VERSIONS, checkpoint, cid, config, metadata
 
 
@@ -77,3 +81,45 @@ def _step(n: int) -> Any:
 
 def _parent(n: int) -> str | None:
     return cid(n - 1) if n else None
+
+
+def take_turns(url: str, name: str, turns: int, durability: Any, form: str) -> list[tuple[str, str]]:
+    """Invoke a graph on one thread again and again, each time with the turn's name; which turns won."""
+    said: list[tuple[str, str]] = []
+
+    async def in_loop() -> None:
+        async with LedgerSaver(url) as saver:
+            app = _adding(saver)
+            for n in range(turns):
+                turn = f"{name} {n}"
+                try:
+                    await app.ainvoke({"log": [turn]}, _THREAD, durability=durability)
+                    said.append((turn, "won"))
+                except ConflictError as error:
+                    said.append((turn, error.code))
+
+    if form == "async":
+        asyncio.run(in_loop())
+        return said
+    with LedgerSaver(url) as saver:
+        app = _adding(saver)
+        for n in range(turns):
+            turn = f"{name} {n}"
+            try:
+                app.invoke({"log": [turn]}, _THREAD, durability=durability)
+                said.append((turn, "won"))
+            except ConflictError as error:
+                said.append((turn, error.code))
+    return said
+
+
+_THREAD: Any = {"configurable": {"thread_id": "t"}}
+
+
+class _Log(TypedDict):
+    log: Annotated[list[str], operator.add]
+
+
+def _adding(saver: LedgerSaver) -> Any:
+    builder = StateGraph(_Log).add_node("a", lambda state: {"log": ["a"]}).add_node("b", lambda state: {"log": ["b"]})
+    return builder.add_edge(START, "a").add_edge("a", "b").compile(checkpointer=saver)

@@ -45,6 +45,20 @@ WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed = 1
 ORDER BY checkpoint_id DESC
 LIMIT 1;
 
+-- name: put_newest
+SELECT checkpoint_id FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed = 1
+ORDER BY checkpoint_id DESC
+LIMIT 1;
+
+-- name: put_child
+-- The oldest child but :checkpoint_id. Ids sort by age, so it stands behind its parent.
+SELECT checkpoint_id FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id > :parent_id AND listed = 1
+    AND parent_id = :parent_id AND checkpoint_id <> :checkpoint_id
+ORDER BY checkpoint_id
+LIMIT 1;
+
 -- name: put_data
 SELECT data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
