@@ -14,7 +14,7 @@ export LANGSMITH_TRACING := false
 export LANGCHAIN_TRACING_V2 := false
 
 RUN := .venv/bin/python -m
-PIP_INSTALL := $(RUN) pip --disable-pip-version-check install
+PIP_INSTALL := $(RUN) pip --disable-pip-version-check --quiet install
 PYTEST := $(RUN) pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help

@@ -4,9 +4,10 @@
 transaction, `read` and `aread` run it on a connection that cannot write. Nothing outside this package imports a driver.
 """
 
+from langgraph_ext.database.appends import Append
 from langgraph_ext.database.connection import Fsync
 from langgraph_ext.database.database import Database, open_database
-from langgraph_ext.database.statements import Statement
+from langgraph_ext.database.loops import Answer, on_a_loop, tell
 from langgraph_ext.database.tx import Row, Tx
 
-__all__ = ["Database", "Fsync", "Row", "Statement", "Tx", "open_database"]
+__all__ = ["Answer", "Append", "Database", "Fsync", "Row", "Tx", "on_a_loop", "open_database", "tell"]

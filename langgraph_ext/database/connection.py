@@ -82,12 +82,17 @@ class WriteConnection:
 
     def begin(self) -> None:
         """Take the write lock, waiting up to `BUSY_SECONDS` for another process."""
-        if self._connection.in_transaction:
-            self.rollback()  # what a leader left open that was interrupted twice
+        self._first("BEGIN IMMEDIATE", ())
+
+    def _first(self, sql: str, params: Sequence[object]) -> Cursor:
+        """Run what begins a transaction, waiting while the file is busy; what was left open before is rolled back."""
+        self.rollback()
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError:
-            patiently(partial(self._connection.execute, "BEGIN IMMEDIATE"), self.path)
+            return self._connection.execute(sql, params)
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error):
+                raise
+        return patiently(partial(self._connection.execute, sql, params), self.path)
 
     def execute(self, sql: str, params: Mapping[str, object] = {}) -> Cursor:
         """Run one statement."""
@@ -95,12 +100,7 @@ class WriteConnection:
 
     def run_alone(self, sql: str, params: Sequence[object]) -> int:
         """Run one statement as a transaction of its own, committed when this returns; the number of rows it changed."""
-        if self._connection.in_transaction:
-            self.rollback()  # as in `begin`
-        try:
-            return self._connection.execute(sql, params).rowcount
-        except sqlite3.OperationalError:
-            return patiently(partial(self._connection.execute, sql, params), self.path).rowcount
+        return self._first(sql, params).rowcount
 
     def commit(self) -> None:
         """Commit; under `fsync="full"` it returns once the log is synced."""
@@ -171,7 +171,7 @@ def patiently(step: Callable[[], T], path: str) -> T:
         try:
             return step()
         except sqlite3.OperationalError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_BUSY:
+            if not _is_busy(error):
                 raise
             if time.monotonic() >= deadline:
                 raise StoreError(
@@ -183,3 +183,7 @@ def patiently(step: Callable[[], T], path: str) -> T:
                 ) from error
         time.sleep(pause * random.uniform(0.5, 1.0))
         pause = min(pause * 2, 0.02)
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return bool(getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY)

@@ -19,13 +19,13 @@ from functools import partial
 from os import PathLike, fspath
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from langgraph_ext.database.appends import Append
 from langgraph_ext.database.connection import IN_MEMORY, Fsync, WriteConnection
 from langgraph_ext.database.lane import Backend, Lane
 from langgraph_ext.database.loops import Answer, on_a_loop
 from langgraph_ext.database.queries import load_queries
 from langgraph_ext.database.readers import ReaderThread, answer
 from langgraph_ext.database.sqlite import SqliteBackend
-from langgraph_ext.database.statements import Statement
 from langgraph_ext.database.tx import Tx
 from langgraph_ext.errors import InvalidArgument
 
@@ -118,21 +118,21 @@ class Database:
         self,
         fn: Callable[[Tx], T],
         *,
-        statement: Statement | None = None,
-        in_company: bool = False,
-        ends_run: bool = False,
+        append: Append | None = None,
+        may_linger: bool = False,
+        rouses: bool = False,
         queued: Callable[[], None] | None = None,
     ) -> T:
         """As `transact`, for a caller that cares about order and company.
 
         Args:
             fn: The transaction.
-            statement: The same, if it is one statement.
-            in_company: It may wait up to a millisecond for another transaction whose commit it can share.
-            ends_run: Those that share its commit are to be answered at once, not at the next good moment.
+            append: The same, if it only adds a row.
+            may_linger: It may wait up to a millisecond for another transaction whose commit it can share.
+            rouses: Those that lingered and share its commit are answered with it, not at the next good moment.
             queued: Called once its place in the order of commits is settled, before it is committed.
         """
-        result: T = self._lane.submit(fn, statement=statement, in_company=in_company, ends_run=ends_run, queued=queued)
+        result: T = self._lane.submit(fn, append=append, may_linger=may_linger, rouses=rouses, queued=queued)
         return result
 
     async def atransact(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -144,9 +144,9 @@ class Database:
         """Backpressure: a coroutine takes a place, by `async with`, before it encodes what it will `queue`."""
         return self._lane.room()
 
-    def queue(self, fn: Callable[[Tx], T], statement: Statement | None = None) -> asyncio.Future[T]:
+    def queue(self, fn: Callable[[Tx], T], append: Append | None = None) -> asyncio.Future[T]:
         """As `atransact` in two steps: the order is settled when this returns, the commit when the answer is there."""
-        return self._lane.queue(fn, statement)
+        return self._lane.queue(fn, append)
 
     def read(self, fn: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `fn(tx, …)` on one snapshot, which sees every transaction acknowledged before."""

@@ -12,7 +12,7 @@ import re
 __all__ = ["for_postgres"]
 
 _RULES = (
-    (re.compile(r"\bINTEGER PRIMARY KEY AUTOINCREMENT\b"), "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
+    (re.compile(r"\bINTEGER PRIMARY KEY\b"), "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
     (re.compile(r"\bINTEGER\b"), "BIGINT"),
     (re.compile(r"\bBLOB\b"), "BYTEA"),
     # Ids are compared by code point, whatever the database's collation says.

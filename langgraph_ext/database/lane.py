@@ -6,8 +6,9 @@
 
 Whoever finds nobody leading leads: a sync caller in its own thread (no hop), an async caller by waking the writer
 thread. A leader commits a bounded snapshot of the queue as one group, wakes its members (one wake-up a loop and group),
-and hands the lead to a waiting caller, so no caller serves others for ever. A caller that says it may linger waits a
-little for company before it leads. A caller is answered when its group is committed and synced, never before.
+and hands the lead to a waiting caller, so no caller serves others for ever. A caller that may linger waits a little for
+company before it leads; joined, it sleeps on until the next leader goes to the disk, unless somebody waits for it. A
+caller is answered when its group is committed and synced, never before.
 
 Sync callers are bounded by their threads, async callers by `_OUTSTANDING` a loop.
 """
@@ -24,8 +25,9 @@ from contextlib import suppress
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
+from langgraph_ext.database.appends import Append
+from langgraph_ext.database.forks import Ancestry
 from langgraph_ext.database.loops import Answer, tell
-from langgraph_ext.database.statements import Statement
 from langgraph_ext.database.tx import Tx
 from langgraph_ext.errors import StoreError
 
@@ -43,26 +45,10 @@ _LOOK_AGAIN_SECONDS = 0.1
 
 
 _LINGER_SECONDS = 0.001
-"""How long a call waits for company, which comes within 0.3 ms if at all; and how long it sleeps on, once joined,
-for a better moment to wake up."""
+"""How long a lingering call waits at most: for company and, once joined, for a better moment to wake up."""
 
 _PASSED_OVER = 64
 """Most chances to linger that are passed over after it was in vain."""
-
-
-class Ancestry:
-    """Tells a process from the one it was forked off, without asking the system at every call."""
-
-    forks = 0
-    """How many forks lie between this process and the one that imported this module."""
-
-    @classmethod
-    def note_fork(cls) -> None:
-        """Called in the child."""
-        cls.forks += 1
-
-
-os.register_at_fork(after_in_child=Ancestry.note_fork)
 
 
 class Company:
@@ -97,14 +83,14 @@ class Queued:
     error: BaseException | None = None
     finished = False
     lingers = False
-    ends_run = False
+    rouses = False
     turn: threading.Lock | None = None
     loop: asyncio.AbstractEventLoop | None = None
     future: Answer | None = None
 
-    def __init__(self, fn: Callable[[Tx], Any] | None, statement: Statement | None = None) -> None:
+    def __init__(self, fn: Callable[[Tx], Any] | None, append: Append | None = None) -> None:
         self.fn = fn
-        self.statement = statement
+        self.append = append
 
     def settle(self, result: Any = None, error: BaseException | None = None) -> None:
         """Record what came of it; the lane wakes the caller afterwards."""
@@ -161,8 +147,9 @@ class Lane:
         """Lingering calls that were answered; only for the holder of `_lead`."""
         self._closed = False
         self._pid: int | None = None
-        self._forks = -1
         """The process that uses it, known from its first use on: a lane may be made before a fork."""
+        self._forks = -1
+        """Its `Ancestry.forks`."""
         self._writer: threading.Thread | None = None
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._told = False
@@ -173,22 +160,14 @@ class Lane:
         self,
         fn: Callable[[Tx], Any] | None,
         *,
-        statement: Statement | None = None,
-        in_company: bool = False,
-        ends_run: bool = False,
+        append: Append | None = None,
+        may_linger: bool = False,
+        rouses: bool = False,
         queued: Callable[[], None] | None = None,
     ) -> Any:
-        """Run `fn(tx)` as one committed transaction and return its result.
-
-        Args:
-            fn: The transaction; None only sees to it that the backend is open.
-            statement: The same, if it is one statement.
-            in_company: It may wait a moment for another caller's commit to join, before it leads its own.
-            ends_run: Somebody waits for all calls of this thread: those in its company are to wake up at once.
-            queued: Called once its place in the order of commits is settled.
-        """
-        call = Queued(fn, statement)
-        call.ends_run = ends_run
+        """As `Database.submit`; a `fn` that is None only sees to it that the backend is open."""
+        call = Queued(fn, append)
+        call.rouses = rouses
         call.turn = threading.Lock()
         call.turn.acquire()
         if self._forks != Ancestry.forks or self._leads():
@@ -197,7 +176,7 @@ class Lane:
         with self._mutex:
             if self._closed:
                 self.check()
-            call.lingers = in_company and not self._calls and self._company.expected()
+            call.lingers = may_linger and not self._calls and self._company.expected()
             self._calls.append(call)
         try:
             if queued is not None:
@@ -233,9 +212,9 @@ class Lane:
                 room = self._room.setdefault(loop, asyncio.Semaphore(_OUTSTANDING))
         return room
 
-    def queue(self, fn: Callable[[Tx], Any] | None, statement: Statement | None = None) -> asyncio.Future[Any]:
+    def queue(self, fn: Callable[[Tx], Any] | None, append: Append | None = None) -> asyncio.Future[Any]:
         """Queue a transaction for a coroutine that holds room, and return its answer to wait for."""
-        call = Queued(fn, statement)
+        call = Queued(fn, append)
         call.loop = asyncio.get_running_loop()
         call.future = future = Answer(loop=call.loop)
         with self._mutex:
@@ -317,11 +296,11 @@ class Lane:
         """Wake whoever was answered, but those that may sleep on."""
         awake: list[Queued] = []
         asleep: list[Queued] = []
-        ends_run = False
+        rouses = False
         for call in group:
             (asleep if call.lingers else awake).append(call)
-            ends_run = ends_run or call.ends_run
-        if ends_run:
+            rouses = rouses or call.rouses
+        if rouses:
             awake += asleep
         else:
             self._asleep = asleep

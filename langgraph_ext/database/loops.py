@@ -8,7 +8,7 @@ from contextlib import suppress
 from contextvars import Context
 from typing import Any
 
-__all__ = ["Answer", "on_a_loop", "settle_future", "tell"]
+__all__ = ["Answer", "on_a_loop", "tell"]
 
 
 def on_a_loop() -> bool:
@@ -24,20 +24,6 @@ def tell(loop: asyncio.AbstractEventLoop, fn: Callable[..., object], *args: Any)
     """Run `fn(*args)` on the loop, from any thread. On a loop that is closed nobody waits, and nothing happens."""
     with suppress(RuntimeError):
         loop.call_soon_threadsafe(fn, *args)
-
-
-def settle_future(future: asyncio.Future[Any], result: Any = None, error: BaseException | None = None) -> None:
-    """Give a future its result or its error, on its loop; one that was cancelled keeps its cancellation."""
-    if future.done():
-        return
-    if isinstance(error, StopIteration):  # the one that a future refuses
-        unusual = RuntimeError(f"a transaction raised {error!r}")
-        unusual.__cause__ = error
-        error = unusual
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(result)
 
 
 class Answer(asyncio.Future[Any]):
@@ -70,10 +56,22 @@ class Answer(asyncio.Future[Any]):
             super().add_done_callback(resume[0], context=resume[1])
         return super().cancel(msg)
 
-    def settle(self, result: Any, error: BaseException | None) -> None:
-        """Give it its result or error, in a callback of its loop; who awaits it has gone on when this returns."""
+    def settle(self, result: Any = None, error: BaseException | None = None) -> None:
+        """Give it its result or error, in a callback of its loop; who awaits it has gone on when this returns.
+
+        One that is settled or cancelled already stays as it is.
+        """
+        if self.done():
+            return
         resume, self._resume = self._resume, None
-        settle_future(self, result, error)
+        if isinstance(error, StopIteration):  # the one that a future refuses
+            unusual = RuntimeError(f"a transaction raised {error!r}")
+            unusual.__cause__ = error
+            error = unusual
+        if error is not None:
+            self.set_exception(error)
+        else:
+            self.set_result(result)
         if resume is not None:
             fn, context = resume
             fn(self) if context is None else context.run(fn, self)

@@ -15,11 +15,11 @@ from functools import partial
 from typing import Any
 
 from langgraph_ext.database import wal
+from langgraph_ext.database.appends import Append, joinable, joined, values_of
 from langgraph_ext.database.connection import IN_MEMORY, Fsync, WriteConnection, patiently, prepare_file, translate
 from langgraph_ext.database.lane import Queued
 from langgraph_ext.database.migrations import check, migrate
 from langgraph_ext.database.readers import Readers
-from langgraph_ext.database.statements import Statement, joinable, joined, values_of
 from langgraph_ext.database.tx import Tx
 
 __all__ = ["SqliteBackend"]
@@ -38,7 +38,7 @@ _REFUSED = (
     TypeError,
     ValueError,
 )
-"""Errors about what a statement was given: nothing of it was stored."""
+"""Errors about the values that a statement was given: nothing was stored."""
 
 
 class SqliteBackend:
@@ -79,8 +79,8 @@ class SqliteBackend:
     def commit(self, group: list[Queued]) -> None:
         """Run a group as one transaction and settle every call of it.
 
-        A call that fails before it wrote anything fails alone. If one fails half-way, the whole group is rolled back
-        and its calls are run again, each in a transaction of its own.
+        A group of appends is one statement. In any other, a call that fails before it wrote anything fails alone; if it
+        fails half-way, the whole group is rolled back and its calls are run again, each in a transaction of its own.
         """
         connection: WriteConnection | None = None
         try:
@@ -88,7 +88,7 @@ class SqliteBackend:
             if self._run_at_once(opened, group):
                 return
             connection = opened
-            if group[0].fn is not None or any(call.fn for call in group):
+            if any(call.fn for call in group):
                 connection.begin()
                 self._run(connection, group)
             else:
@@ -101,24 +101,27 @@ class SqliteBackend:
                 connection.rollback()
 
     def _run_at_once(self, connection: WriteConnection, group: list[Queued]) -> bool:
-        """Run a group that is a single statement (see `Statement`); False if it is not, or the data are refused."""
-        statements: list[Statement] = []
+        """Run a group of appends as one statement; False if it is none, or the data are refused."""
+        appends: list[Append] = []
         for call in group:
-            if call.statement is None or call.attempted:
+            if call.append is None or call.attempted:
                 return False
-            statements.append(call.statement)
+            appends.append(call.append)
         count = len(group)
-        if count > _JOINED or not joinable(statements):
+        if count > _JOINED or not joinable(appends):
             return False
-        sql = self._queries()[statements[0].query]
+        sql = self._queries()[appends[0].query]
+        statement, values = joined(sql, count), values_of(sql, appends)
         for call in group:
             call.attempted = True
         try:
-            stored = connection.run_alone(joined(sql, count), values_of(sql, statements))
+            stored = connection.run_alone(statement, values)
         except _REFUSED:
-            return False  # one by one, each gets an error of its own
-        for call, statement in zip(group, statements, strict=True):
-            call.settle(statement.stored if stored == count else None)
+            for call in group:
+                call.attempted = False  # nothing was stored; one by one, each gets an error of its own
+            return False
+        for call, append in zip(group, appends, strict=True):
+            call.settle(append.stored if stored == count else None)
         return True
 
     def _run(self, connection: WriteConnection, group: list[Queued]) -> None:

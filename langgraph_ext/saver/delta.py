@@ -35,7 +35,7 @@ class Step:
 
 def walk(tx: Tx, address: Address, channels: Sequence[str]) -> list[Step]:
     """The ancestors of the checkpoint at `address`, nearest first, as far as any channel still needs them."""
-    where = {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns}
+    where = address.namespace
     target = address.checkpoint_id
     if target is None:
         newest = tx.maybe("put_latest", **where)
@@ -59,7 +59,7 @@ def walk(tx: Tx, address: Address, channels: Sequence[str]) -> list[Step]:
 def lineage(tx: Tx, address: Address, checkpoint_id: str | None) -> Iterator[tuple[str, values.Places]]:
     """`(id, places)` of the stored ancestors of a checkpoint, nearest first, each once (parents may form a loop)."""
     seen: set[str] = set()
-    where = {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns}
+    where = address.namespace
     row = tx.maybe("put_places", **where, checkpoint_id=checkpoint_id) if checkpoint_id else None
     while row is not None and (above := row["parent_id"]) and above not in seen:
         seen.add(above)
@@ -97,7 +97,7 @@ def unseeded(tx: Tx, address: Address, row: Row) -> set[str]:
     places = values.decode_places(row["places"])
     base = None
     if (source := values.base_source(places)) is not None:
-        where = {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns}
+        where = address.namespace
         data = tx.one("put_data", **where, checkpoint_id=source or row["checkpoint_id"])["data"]
         base = values.base_in(places, {source: data})
     written = decode_fields(row["body"], base).get("channel_versions", {})

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Collection
 from functools import partial
 
-from langgraph_ext.database.loops import settle_future, tell
+from langgraph_ext.database import Answer, tell
 
 __all__ = ["Entries", "Entry"]
 
@@ -75,8 +75,8 @@ class Entries:
         """As `wait`, for a coroutine."""
         loop = asyncio.get_running_loop()
         for entry in entries:
-            turn = loop.create_future()
-            if self._ask(entry, partial(tell, loop, settle_future, turn)):
+            turn = Answer(loop=loop)
+            if self._ask(entry, partial(tell, loop, turn.settle)):
                 await turn
 
     def _ask(self, entry: Entry, waiter: Callable[[], object]) -> bool:

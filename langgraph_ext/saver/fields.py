@@ -28,7 +28,6 @@ from langgraph_ext import canonical
 from langgraph_ext.errors import InvalidArgument
 
 __all__ = [
-    "ENTRY_BYTES",
     "NOTHING",
     "Base",
     "base_of",
@@ -48,9 +47,6 @@ _SHORT = b'"\x01'
 
 _MOST_ZEROS = 31
 """The byte before the JSON is below every character that JSON can begin with."""
-
-ENTRY_BYTES = 160
-"""About what an entry of a base takes in memory."""
 
 _SMALL = 16
 """Entries in both maps together below which they are not worth a base."""
@@ -97,12 +93,17 @@ def base_of(fields: Mapping[str, Any]) -> Base | None:
     versions, seen = fields.get(_VERSIONS), fields.get(_SEEN)
     if not isinstance(versions, dict) or not isinstance(seen, dict) or len(versions) + len(seen) < _SMALL:
         return None
-    kinds = set(map(type, versions.values()))
-    for each in seen.values():
-        kinds.update(map(type, each.values()))
+    kinds = _kinds(versions, seen)
     if kinds != {str}:
         return None
     return Base(dict(versions), {node: dict(each) for node, each in seen.items()}, list(versions), list(seen))
+
+
+def _kinds(versions: Mapping[str, Any], seen: Mapping[str, Mapping[str, Any]]) -> set[type]:
+    kinds = set(map(type, versions.values()))
+    for each in seen.values():
+        kinds.update(map(type, each.values()))
+    return kinds
 
 
 def difference(fields: Mapping[str, Any], base: Base) -> Difference | None:
@@ -162,7 +163,7 @@ def decode_fields(body: bytes, base: bytes | None = None) -> dict[str, Any]:
 def _encode(fields: Mapping[str, Any]) -> bytes:
     versions = fields.get(_VERSIONS, {}).values()
     kinds = set(map(type, versions))
-    encode = canonical.encode_plain if float in kinds else canonical.encode_exact  # only floats need a second look
+    encode = canonical.encode_exact if kinds == {str} else canonical.encode_plain  # floats need a second look
     try:
         body = encode(fields, where="checkpoint")
     except TypeError as error:

@@ -44,7 +44,7 @@ def is_guarded(config: RunnableConfig, metadata: Mapping[str, Any], checkpoint_n
     """Whether a put may be the first child of its parent only: one of a running root graph that began at the head."""
     return (
         not checkpoint_ns
-        and host.from_loop(config)
+        and host.from_graph(config)
         and metadata.get("source") not in ("update", "fork")
         and type(config["configurable"].get("checkpoint_id")) is not Superseded
     )
@@ -70,9 +70,10 @@ def refuse_a_second_child(tx: Tx, thread_id: str, checkpoint_id: str, parent_id:
     since = f"checkpoint {parent_id!r}, where this run began, has" if parent_id else "the thread was empty and has"
     raise ConflictError(
         f"thread {thread_id!r}: {since} got {found['checkpoint_id']!r} from another run meanwhile; this run's "
-        "checkpoint was not stored, though its nodes may have run. Runs on one thread go one after the other: invoke when "
-        "the other is over. (A node that calls update_state on its own thread, or a stream that was left and at once "
-        'followed by another call, makes two runs too.) LedgerSaver(…, concurrency="allow") stores both, as a fork',
+        "checkpoint was not stored, though its nodes may have run. Runs on one thread go one after the other: wait for "
+        "the other, and invoke again. (A node that calls update_state on its own thread, or a stream that was left and "
+        "at once followed by another call, makes two runs too.) "
+        'LedgerSaver(…, concurrency="allow") stores both, as a fork',
         code="thread_conflict",
         details={"thread_id": thread_id, "parent_id": parent_id, "other_id": found["checkpoint_id"]},
     )

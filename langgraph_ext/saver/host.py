@@ -7,7 +7,7 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-__all__ = ["CONTROL_CHANNELS", "DELTA_COUNTERS", "ERROR_SOURCE_NODE", "NULL_TASK", "from_loop", "is_send", "may_go_on"]
+__all__ = ["CONTROL_CHANNELS", "DELTA_COUNTERS", "ERROR_SOURCE_NODE", "NULL_TASK", "from_graph", "is_send", "may_go_on"]
 
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
 """The task id under which LangGraph stores what it was given rather than what a task wrote, such as an answer."""
@@ -27,7 +27,7 @@ _TASKS = "__pregel_tasks"
 _SEND_PATH = "~__pregel_push"
 
 
-def from_loop(config: RunnableConfig) -> bool:
+def from_graph(config: RunnableConfig) -> bool:
     """Whether a call comes from a running graph, and not from a program that uses the saver directly."""
     return _RUNTIME in config["configurable"]
 

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
-from langgraph_ext.database import Row, Statement, Tx
+from langgraph_ext.database import Append, Row, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import fields, values
-from langgraph_ext.saver.config import Address, encode_metadata, text
+from langgraph_ext.saver.config import APPENDED, Address, encode_metadata, text
 from langgraph_ext.saver.heads import refuse_a_second_child
 from langgraph_ext.saver.reading import data_behind
 from langgraph_ext.saver.recent import RecentPut
 from langgraph_ext.saver.retention import rehome
 
-__all__ = ["Below", "Put", "Whole", "prepare", "store", "whole"]
+__all__ = ["Below", "Put", "Whole", "again", "prepare", "store"]
 
 Columns = dict[str, Any]
 """A row's columns by name."""
@@ -40,9 +40,9 @@ class Put(NamedTuple):
 
 
 class Below(NamedTuple):
-    """A put laid out below a remembered parent: its row, to be stored if the parent is still as it was."""
+    """A put laid out below a remembered parent: to be stored if that is still the newest, and as it was."""
 
-    statement: Statement
+    append: Append
     put: Put
 
 
@@ -53,7 +53,7 @@ class Whole(NamedTuple):
     packed: values.Packed
     base: fields.Base | None
     guarded: bool
-    statement: None = None
+    append: None = None
 
 
 def prepare(
@@ -128,16 +128,9 @@ def _below(put: Put, parent: RecentPut) -> Below | None:
     if layout is None:
         return None
     stored, row = _laid_out({**columns, "body": fields.encode_fields(held, apart)}, layout, base)
-    row |= {
-        "listed": 1,
-        "parent_places": parent.encoded,
-        "task_id": None,
-        "task_path": None,
-        "answers": None,
-        "partial": None,
-    }
+    row = {**APPENDED, **row, "listed": 1, "parent_places": parent.encoded}
     key = columns["thread_id"], columns["checkpoint_ns"]  # the second of two has to see the first
-    return Below(Statement("log_append", row, stored, key), put)
+    return Below(Append("log_append", row, stored, key), put)
 
 
 def whole(put: Put, dumps: values.Dumps) -> Whole:
@@ -152,21 +145,26 @@ def whole(put: Put, dumps: values.Dumps) -> Whole:
     return Whole({**columns, "body": body}, packed, base, guarded)
 
 
+def again(planned: Below | Whole, stored: RecentPut | None, dumps: values.Dumps) -> Whole | None:
+    """The put encoded whole, if nobody can say that it was stored below its parent."""
+    return whole(planned.put, dumps) if stored is None and isinstance(planned, Below) else None
+
+
 def store(tx: Tx, planned: Below | Whole) -> RecentPut | None:
     """Store a checkpoint. Storing the same one again changes nothing; another under its id takes its place.
 
     Returns:
-        What was stored; None, and nothing is, if the parent is not what it was when the put was laid out below it:
-        store it `whole`.
+        What was stored; None, and nothing is, if the parent is no longer the newest of its namespace, or not as it was
+        remembered: store it `again`.
     """
     if isinstance(planned, Below):
-        row = planned.statement.params
-        return planned.statement.stored if tx.run("log_append", **row) == 1 else None
+        row = planned.append.params
+        return planned.append.stored if tx.run("log_append", **row) == 1 else None
     columns, packed, base, guarded, _ = planned
     checkpoint_id, parent_id = columns["checkpoint_id"], columns["parent_id"]
     if guarded:
         refuse_a_second_child(tx, columns["thread_id"], checkpoint_id, parent_id)
-    where = {"thread_id": columns["thread_id"], "checkpoint_ns": columns["checkpoint_ns"]}
+    where = Address(columns["thread_id"], columns["checkpoint_ns"], None).namespace
     found = None if parent_id is None else tx.maybe("put_places", **where, checkpoint_id=parent_id)
     layout = values.lay_out(packed, checkpoint_id, parent_id, values.decode_places(found["places"]) if found else None)
     assert layout is not None, "a put whose values are all encoded lacks none"
@@ -181,8 +179,7 @@ def _laid_out(
 ) -> tuple[RecentPut, Columns]:
     places, data = layout
     encoded = values.encode_places(places)
-    weight = 4 * len(encoded) + (fields.ENTRY_BYTES * len(base.channels + base.nodes) if base else 0)
-    stored = RecentPut(columns["checkpoint_id"], places, encoded, base, weight)
+    stored = RecentPut(columns["checkpoint_id"], places, encoded, base)
     return stored, {**columns, "places": encoded, "data": data}
 
 

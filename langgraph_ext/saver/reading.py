@@ -40,7 +40,7 @@ class Stored:
 
 def fetch(tx: Tx, address: Address) -> Stored | None:
     """The checkpoint at `address`, or the newest of its namespace; None when there is none."""
-    where = {"thread_id": address.thread_id, "checkpoint_ns": address.checkpoint_ns}
+    where = address.namespace
     if address.checkpoint_id is None:
         row = tx.maybe("put_latest", **where)
     else:

@@ -1,7 +1,7 @@
 """Recent puts: where the values of each thread's last checkpoint lie, so that the next put need not look.
 
-Only a short cut. The transaction that uses it compares what is remembered with what is stored, in the statement that
-inserts, and takes the long way when they differ (another process deleted, pruned or replaced the parent).
+Only a short cut. The statement that inserts compares what is remembered with the newest put stored, and stores nothing
+when they differ (another process put, deleted, pruned or replaced one): the long way is taken then.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ _MOST_BYTES = 16 * 1024 * 1024
 _LEAST_BYTES = 1024
 """About what a put takes at the least."""
 
+_ENTRY_BYTES = 160
+"""About what an entry of a base takes."""
+
 
 class RecentPut(NamedTuple):
     """A put, as the next one of its namespace needs it."""
@@ -30,8 +33,6 @@ class RecentPut(NamedTuple):
     """The same places, as they are stored."""
     base: Base | None
     """The maps that its fields are stored as a difference from."""
-    weight: int
-    """About how many bytes places and base take in memory."""
 
 
 class Recent:
@@ -52,7 +53,11 @@ class Recent:
         with self._mutex:
             known = self._puts.pop((thread_id, checkpoint_ns), None)
             self._puts[thread_id, checkpoint_ns] = put
-            self._bytes += put.weight - known.weight if known else put.weight + _LEAST_BYTES
+            self._bytes += _bytes_of(put) - (_bytes_of(known) if known else 0)
             while self._bytes > _MOST_BYTES:
-                forgotten = self._puts.pop(next(iter(self._puts)))
-                self._bytes -= forgotten.weight + _LEAST_BYTES
+                self._bytes -= _bytes_of(self._puts.pop(next(iter(self._puts))))
+
+
+def _bytes_of(put: RecentPut) -> int:
+    entries = len(put.base.channels) + len(put.base.nodes) if put.base else 0
+    return _LEAST_BYTES + 4 * len(put.encoded) + _ENTRY_BYTES * entries

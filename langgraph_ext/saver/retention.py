@@ -69,7 +69,7 @@ def copy_thread(tx: Tx, source: str, target: str, *, stored_us: int) -> None:
 
 def rehome(tx: Tx, place: Address, doomed: Collection[str]) -> None:
     """Let the puts outside `doomed` take in the values that they still need from the rows of `doomed`."""
-    where = {"thread_id": place.thread_id, "checkpoint_ns": place.checkpoint_ns}
+    where = place.namespace
     homes: values.Homes = {}
     data_of: dict[str, bytes] = {}
     for row in _puts(tx, place):
@@ -88,7 +88,7 @@ def rehome(tx: Tx, place: Address, doomed: Collection[str]) -> None:
 def _take_away(tx: Tx, place: Address, rows: Sequence[Row], *, doomed: set[str]) -> None:
     """Delete the puts of `doomed`, and ancestors hidden before, with their writes; hide what survivors still need."""
     doomed = doomed | {row["checkpoint_id"] for row in rows if not row["listed"]}
-    where = {"thread_id": place.thread_id, "checkpoint_ns": place.checkpoint_ns}
+    where = place.namespace
     needed = _needed_by(tx, place, [row for row in rows if row["checkpoint_id"] not in doomed])
     gone = doomed - needed
     rehome(tx, place, gone)

@@ -1,6 +1,6 @@
 """LedgerSaver: LangGraph's checkpointer over this package's database.
 
-Each method is a pair of thin doors over one transaction: the caller's thread checks and encodes, the lane commits, the
+Each method is a pair of doors over the same transactions: the caller's thread checks and encodes, the lane commits, the
 caller's thread (or the reader thread, for coroutines) decodes. One object serves `invoke` and `ainvoke`, any thread and
 any event loop, several at once.
 """
@@ -25,8 +25,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langgraph_ext.database import Database, Fsync, Tx, open_database
-from langgraph_ext.database.loops import on_a_loop
+from langgraph_ext.database import Database, Fsync, Tx, on_a_loop, open_database
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import delta, host, listing, puts, reading, retention, task_writes
 from langgraph_ext.saver.config import Address, address_of, text
@@ -149,12 +148,11 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         planned = self._prepare(address, config, checkpoint, metadata, new_versions)
         if ahead:
             self.entries.wait(ahead)
-        ends_run = not host.may_go_on(checkpoint.get("channel_values", {}))
+        rouses = not host.may_go_on(checkpoint.get("channel_values", {}))
         store = partial(puts.store, planned=planned)
-        stored = self.database.submit(store, statement=planned.statement, ends_run=ends_run)
-        if stored is None and isinstance(planned, puts.Below):
-            planned = puts.whole(planned.put, self.serde.dumps_typed)
-            stored = self.database.submit(partial(puts.store, planned=planned))
+        stored = self.database.submit(store, append=planned.append, rouses=rouses)
+        if whole := puts.again(planned, stored, self.serde.dumps_typed):
+            stored = self.database.submit(partial(puts.store, planned=whole))
         return self._stored(config, address, stored)
 
     async def aput(
@@ -172,10 +170,9 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             planned = self._prepare(address, config, checkpoint, metadata, new_versions)
             if ahead:
                 await self.entries.await_(ahead)
-            stored = await self.database.queue(partial(puts.store, planned=planned), planned.statement)
-            if stored is None and isinstance(planned, puts.Below):
-                planned = puts.whole(planned.put, self.serde.dumps_typed)
-                stored = await self.database.queue(partial(puts.store, planned=planned))
+            stored = await self.database.queue(partial(puts.store, planned=planned), planned.append)
+            if whole := puts.again(planned, stored, self.serde.dumps_typed):
+                stored = await self.database.queue(partial(puts.store, planned=whole))
         return self._stored(config, address, stored)
 
     def put_writes(
@@ -195,8 +192,8 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         try:
             written = self._prepare_writes(address, config, writes, task_id, task_path)
             store = partial(task_writes.store, written=written)
-            in_company = task_writes.may_linger(written, task_path)
-            self.database.submit(store, statement=written.statement, in_company=in_company, queued=entry.leave)
+            may_linger = task_writes.may_linger(written, task_path)
+            self.database.submit(store, append=written.append, may_linger=may_linger, queued=entry.leave)
         finally:
             if not entry.left:
                 entry.leave()
@@ -211,7 +208,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             entry = self.entries.enter(address.thread_id)
             try:
                 written = self._prepare_writes(address, config, writes, task_id, task_path)
-                committed = self.database.queue(partial(task_writes.store, written=written), written.statement)
+                committed = self.database.queue(partial(task_writes.store, written=written), written.append)
             finally:
                 entry.leave()
             await committed
@@ -364,7 +361,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             writes,
             task_id,
             task_path,
-            in_loop=host.from_loop(config),
+            from_graph=host.from_graph(config),
             dumps=self.serde.dumps_typed,
             stored_us=self.database.clock_us(),
         )

@@ -166,7 +166,7 @@ def sources(places: Places) -> Iterator[str]:
 
 
 def channels_of(places: Places) -> set[str]:
-    """The channels that have a value."""
+    """The names that have a place: channels, and MORE and BASE."""
     return {channel for part in places.values() for channel in part}
 
 
@@ -192,17 +192,15 @@ def unpack(places: Places, data_of: Mapping[str, bytes], loads: Loads) -> dict[s
     }
 
 
-def base_in(places: Places, data_of: Mapping[str, bytes]) -> bytes | None:
-    """The base of a put's fields, if it has one."""
-    for source, part in places.items():
-        if BASE in part:
-            return encoded_value(part[BASE], data_of[source])[1]
-    return None
-
-
 def base_source(places: Places) -> str | None:
     """The row whose data holds the base of a put's fields, if it has one."""
     return next((source for source, part in places.items() if BASE in part), None)
+
+
+def base_in(places: Places, data_of: Mapping[str, bytes]) -> bytes | None:
+    """The base of a put's fields, if it has one."""
+    source = base_source(places)
+    return None if source is None else encoded_value(places[source][BASE], data_of[source])[1]
 
 
 def moved(

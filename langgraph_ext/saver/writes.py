@@ -26,7 +26,7 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver.host import CONTROL_CHANNELS, ERROR_SOURCE_NODE, NULL_TASK
 
-__all__ = ["answers_in", "are_ordinary", "are_partial", "encode_writes", "merge", "taken_answers"]
+__all__ = ["answers_in", "are_partial", "are_regular", "encode_writes", "merge", "taken_answers"]
 
 Slot = tuple[str, str, int]
 """`(task_path, task_id, position)`: in the order LangGraph applies writes."""
@@ -35,7 +35,7 @@ Slot = tuple[str, str, int]
 _SPECIAL = WRITES_IDX_MAP.keys()
 
 
-def are_ordinary(writes: Sequence[tuple[str, Any]]) -> bool:
+def are_regular(writes: Sequence[tuple[str, Any]]) -> bool:
     """Whether none of them goes to a special channel (an error, an interrupt, a resume, a scheduled call)."""
     return _SPECIAL.isdisjoint([channel for channel, _ in writes])
 

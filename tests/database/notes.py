@@ -42,7 +42,7 @@ def notes(tx: Tx) -> list[str]:
 
 def add_in_company(database: Database, *texts: str) -> tuple[str, ...]:
     """`transact(add, …)` for a caller that may wait a moment for somebody to share its commit with."""
-    return database.submit(partial(_add, texts=texts), in_company=True, queued=lambda: None)
+    return database.submit(partial(_add, texts=texts), may_linger=True, queued=lambda: None)
 
 
 def _add(tx: Tx, texts: tuple[str, ...]) -> tuple[str, ...]:

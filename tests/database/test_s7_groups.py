@@ -238,18 +238,18 @@ def test_s7_a_call_that_may_linger_shares_the_next_commit(
     assert ["writes", "put"] == database.read(notes)
 
 
-@pytest.mark.parametrize("ends_run", [False, True])
+@pytest.mark.parametrize("rouses", [False, True])
 def test_s7_a_call_that_was_joined_sleeps_on_unless_somebody_waits_for_it(
-    database: Database, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, ends_run: bool
+    database: Database, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, rouses: bool
 ) -> None:
     """It is answered; it wakes up at the next commit, or at once when its run is over."""
     monkeypatch.setattr(lane, "_LINGER_SECONDS", 20.0)
     lingering = pool.submit(add_in_company, database, "writes")
     until_waiting(database, 1)
-    database.submit(lambda tx: add(tx, "put"), ends_run=ends_run)
+    database.submit(lambda tx: add(tx, "put"), rouses=rouses)
 
     assert ["writes", "put"] == database.read(notes)
-    if not ends_run:
+    if not rouses:
         assert not lingering.done()
         database.transact(add, "next")
     assert ("writes",) == lingering.result(10)

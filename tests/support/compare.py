@@ -46,4 +46,4 @@ def difference(expected: Any, actual: Any, path: str = "") -> str | None:
 
 def _place(config: Any) -> tuple[str, str, str]:
     where = config["configurable"]
-    return str(where["thread_id"]), where.get("checkpoint_ns", ""), where["checkpoint_id"]
+    return str(where["thread_id"]), where.get("checkpoint_ns", ""), str(where["checkpoint_id"])

@@ -91,7 +91,7 @@ def test_a_table_option_that_is_left_is_noticed(option: str) -> None:
 
 
 def test_types_parameters_and_options_are_rewritten() -> None:
-    sql = "CREATE TABLE t (a INTEGER PRIMARY KEY AUTOINCREMENT, b INTEGER, c TEXT NOT NULL, d BLOB) STRICT"
+    sql = "CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER, c TEXT NOT NULL, d BLOB) STRICT"
 
     assert (
         "CREATE TABLE t (a BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, b BIGINT, "

@@ -54,7 +54,7 @@ def run() -> Spy:
 
 def test_a_call_from_a_running_graph_is_told_from_one_from_outside() -> None:
     """The loop's runtime is in the config of its own calls, and not in that of `update_state`."""
-    assert [True, True, True, False] == [host.from_loop(config) for config, _, _ in run().calls]
+    assert [True, True, True, False] == [host.from_graph(config) for config, _, _ in run().calls]
 
 
 def test_a_task_of_a_send_is_told_by_its_path() -> None:

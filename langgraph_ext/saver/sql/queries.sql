@@ -184,7 +184,7 @@ SELECT count(*) AS others FROM checkpoint_log
 WHERE seq IN (SELECT seq FROM checkpoint_log WHERE thread_id = :target) AND stored_us <> :stored_us;
 
 -- name: thread_copy
--- Positions inside a thread are relative to it (values.py), so rows are copied as they are.
+-- Places are relative to the thread (values.py), so rows are copied as they are.
 INSERT INTO checkpoint_log (
     listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, stored_us, metadata,
     places, body, data

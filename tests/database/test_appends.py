@@ -51,13 +51,13 @@ class Story:
             [("a", 1)],
             "task",
             "",
-            in_loop=True,
+            from_graph=True,
             dumps=self.saver.serde.dumps_typed,
             stored_us=1,
         )
-        assert written.statement is not None
-        statement = written.statement._replace(params={**written.statement.params, **changed})
-        return Queued(partial(task_writes.store, written=written._replace(statement=statement)), statement)
+        assert written.append is not None
+        append = written.append._replace(params={**written.append.params, **changed})
+        return Queued(partial(task_writes.store, written=written._replace(append=append)), append)
 
     def put(self, **changed: Any) -> Queued:
         planned = puts.prepare(
@@ -66,13 +66,14 @@ class Story:
             checkpoint(cid(1), {"a": 1}, {"a": 2}),
             metadata(1),
             {"a": 2},
+            guarded=False,
             parent=self.saver.recent.find("t", "", cid(0)),
             dumps=self.saver.serde.dumps_typed,
             stored_us=1,
         )
         assert isinstance(planned, puts.Below)
-        statement = planned.statement._replace(params={**planned.statement.params, **changed}, stored="stored")
-        return Queued(partial(puts.store, planned=planned._replace(statement=statement)), statement)
+        append = planned.append._replace(params={**planned.append.params, **changed}, stored="stored")
+        return Queued(partial(puts.store, planned=planned._replace(append=append)), append)
 
     def commit(self, *calls: Queued) -> list[Any]:
         backend = self.saver.database._backend

@@ -1,8 +1,8 @@
-"""Statements: transactions that are one INSERT, and the joining of many such into one statement.
+"""Appends: transactions that only add a row, and the joining of many such into one SQL statement.
 
 Each step of a transaction gives the interpreter's lock away and has to win it back, among all the threads that run
-graphs meanwhile. A group of calls that only append rows is therefore one statement, which SQLite runs as a transaction
-of its own: `INSERT … SELECT …` becomes `INSERT … SELECT … UNION ALL SELECT …`, in the order of the calls.
+graphs meanwhile. A group of appends is therefore one statement, which SQLite runs as a transaction of its own:
+`INSERT … SELECT …` becomes `INSERT … SELECT … UNION ALL SELECT …`, in the order of the calls.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-__all__ = ["Statement", "joinable", "joined", "values_of"]
+__all__ = ["Append", "joinable", "joined", "values_of"]
 
 _PARAMETER = re.compile(r"(?<![:\w]):(\w+)")
 
 
-class Statement(NamedTuple):
-    """A transaction function that only runs one `INSERT … SELECT …` of one row, said in another way.
+class Append(NamedTuple):
+    """A transaction function that only adds one row, said as data.
 
-    When a row of a group is not stored, nobody can tell whose: all whose `stored` is something are then answered
-    None, as the function answers when it stored nothing, and must be able to find out by themselves.
+    When a row of a group is not stored, nobody can tell whose: all whose `stored` is something are then answered None,
+    as the function answers when it stored nothing, and must be able to find out by themselves.
     """
 
     query: str
-    """Its name. The query's SELECT takes every parameter at its first mention in the order they are mentioned."""
+    """Name of an `INSERT … SELECT …` whose parameters all stand behind the SELECT."""
     params: Mapping[str, Any]
     stored: Any = None
     """What the function returns when the row was stored. None says that the row is always stored."""
@@ -33,12 +33,12 @@ class Statement(NamedTuple):
     """What no two rows may share, if anything: within one statement, rows do not see each other."""
 
 
-def joinable(statements: Sequence[Statement]) -> bool:
-    """Whether they can be one: of one query, and no two with one key."""
-    if len(statements) == 1:
+def joinable(appends: Sequence[Append]) -> bool:
+    """Whether they can be one statement: of one query, and no two with one key."""
+    if len(appends) == 1:
         return True
-    keys = [statement.key for statement in statements if statement.key is not None]
-    return len(set(keys)) == len(keys) and len({statement.query for statement in statements}) == 1
+    keys = [append.key for append in appends if append.key is not None]
+    return len(set(keys)) == len(keys) and len({append.query for append in appends}) == 1
 
 
 @lru_cache(maxsize=256)
@@ -53,12 +53,12 @@ def joined(sql: str, count: int) -> str:
     return head + " UNION ALL ".join(f"SELECT{numbered(at)}" for at in range(count))
 
 
-def values_of(sql: str, statements: Sequence[Statement]) -> list[Any]:
+def values_of(sql: str, appends: Sequence[Append]) -> list[Any]:
     """The parameters of the joined statement."""
     names = _names(sql)
     values: list[Any] = []
-    for statement in statements:
-        values += map(statement.params.__getitem__, names)
+    for append in appends:
+        values += map(append.params.__getitem__, names)
     return values
 
 
