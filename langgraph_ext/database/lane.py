@@ -222,9 +222,9 @@ class Lane:
                 self.check()
             self._start_writer()
             self._calls.append(call)
-            told, self._told = self._told, True
-        if not told:
-            self._wake.put(True)
+            if not self._told:
+                self._wake.put(True)  # first: a wake-up too many does no harm, one too few would be for ever
+                self._told = True
         return future
 
     def close(self) -> None:
@@ -250,7 +250,8 @@ class Lane:
     def write_when_woken(self) -> None:
         """The writer thread: leads one group whenever it is woken and nobody else leads."""
         while self._wake.get():
-            self._told = False  # before it looks: what is queued from here on wakes it again
+            with self._mutex:
+                self._told = False  # before it looks: what is queued from here on wakes it again
             if self._calls and self._lead.acquire(blocking=False):
                 self._commit_groups(None)
 
@@ -351,8 +352,9 @@ class Lane:
 
     def _start_writer(self) -> None:
         if self._writer is None:
-            self._writer = threading.Thread(target=self.write_when_woken, name=f"{self._name} writer", daemon=True)
-            self._writer.start()
+            writer = threading.Thread(target=self.write_when_woken, name=f"{self._name} writer", daemon=True)
+            writer.start()
+            self._writer = writer
 
     def check(self) -> None:
         """Raise unless calls are accepted here: not after `close`, not in a forked child."""

@@ -115,8 +115,9 @@ class ReaderThread:
             if self._closed:
                 raise StoreError("the database is closed; open it again to use it", code="closed")
             if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, name="reader", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._serve, name="reader", daemon=True)
+                thread.start()
+                self._thread = thread
             self._jobs.put(job)
         return await job.future
 

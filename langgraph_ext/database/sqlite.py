@@ -120,6 +120,10 @@ class SqliteBackend:
             for call in group:
                 call.attempted = False  # nothing was stored; one by one, each gets an error of its own
             return False
+        except sqlite3.Error:
+            if count > 1 and not connection.in_transaction:
+                return False  # a full disk may have room for some of them
+            raise
         for call, append in zip(group, appends, strict=True):
             call.settle(append.stored if stored == count else None)
         return True

@@ -35,6 +35,7 @@ __all__ = [
     "difference",
     "encode_base",
     "encode_fields",
+    "restored",
     "split",
 ]
 
@@ -93,17 +94,14 @@ def base_of(fields: Mapping[str, Any]) -> Base | None:
     versions, seen = fields.get(_VERSIONS), fields.get(_SEEN)
     if not isinstance(versions, dict) or not isinstance(seen, dict) or len(versions) + len(seen) < _SMALL:
         return None
-    kinds = _kinds(versions, seen)
+    kinds = set(map(type, versions.values()))
+    for each in seen.values():
+        if not isinstance(each, dict):
+            return None
+        kinds.update(map(type, each.values()))
     if kinds != {str}:
         return None
     return Base(dict(versions), {node: dict(each) for node, each in seen.items()}, list(versions), list(seen))
-
-
-def _kinds(versions: Mapping[str, Any], seen: Mapping[str, Mapping[str, Any]]) -> set[type]:
-    kinds = set(map(type, versions.values()))
-    for each in seen.values():
-        kinds.update(map(type, each.values()))
-    return kinds
 
 
 def difference(fields: Mapping[str, Any], base: Base) -> Difference | None:
@@ -117,9 +115,16 @@ def difference(fields: Mapping[str, Any], base: Base) -> Difference | None:
         return None
     newer = _changed(versions, base.versions, base.channels)
     newer_seen = _changed(seen, base.seen, base.nodes)
-    if newer is None or newer_seen is None or len(newer) + len(newer_seen) > isqrt(6 * len(base.channels + base.nodes)):
+    if newer is None or newer_seen is None or not all(isinstance(each, dict) for each in newer_seen.values()):
         return None
-    return Difference(newer, newer_seen)
+    if len(newer) + len(newer_seen) > isqrt(6 * len(base.channels + base.nodes)):
+        return None
+    return Difference(newer, {node: dict(each) for node, each in newer_seen.items()})
+
+
+def restored(fields: Mapping[str, Any], base: Base, apart: Difference) -> dict[str, Any]:
+    """The fields with their maps as they were when `apart` was taken, whatever became of them."""
+    return {**fields, _VERSIONS: {**base.versions, **apart.versions}, _SEEN: {**base.seen, **apart.seen}}
 
 
 def _changed(new: dict[str, Any], old: Mapping[str, Any], keys: list[str]) -> dict[str, Any] | None:
@@ -163,9 +168,8 @@ def decode_fields(body: bytes, base: bytes | None = None) -> dict[str, Any]:
 def _encode(fields: Mapping[str, Any]) -> bytes:
     versions = fields.get(_VERSIONS, {}).values()
     kinds = set(map(type, versions))
-    encode = canonical.encode_exact if kinds == {str} else canonical.encode_plain  # floats need a second look
     try:
-        body = encode(fields, where="checkpoint")
+        body = canonical.encode_plain(fields, where="checkpoint")
     except TypeError as error:
         raise InvalidArgument(f"put: {error}; versions are numbers or text, channel and node names are text") from error
     zeros = 0

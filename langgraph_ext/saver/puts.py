@@ -44,6 +44,9 @@ class Below(NamedTuple):
 
     append: Append
     put: Put
+    base: fields.Base | None
+    apart: fields.Difference | None
+    """What the put's maps have that `base` has not."""
 
 
 class Whole(NamedTuple):
@@ -130,7 +133,7 @@ def _below(put: Put, parent: RecentPut) -> Below | None:
     stored, row = _laid_out({**columns, "body": fields.encode_fields(held, apart)}, layout, base)
     row = {**APPENDED, **row, "listed": 1, "parent_places": parent.encoded}
     key = columns["thread_id"], columns["checkpoint_ns"]  # the second of two has to see the first
-    return Below(Append("log_append", row, stored, key), put)
+    return Below(Append("log_append", row, stored, key), put, base, apart)
 
 
 def whole(put: Put, dumps: values.Dumps) -> Whole:
@@ -146,8 +149,14 @@ def whole(put: Put, dumps: values.Dumps) -> Whole:
 
 
 def again(planned: Below | Whole, stored: RecentPut | None, dumps: values.Dumps) -> Whole | None:
-    """The put encoded whole, if nobody can say that it was stored below its parent."""
-    return whole(planned.put, dumps) if stored is None and isinstance(planned, Below) else None
+    """The put encoded whole, as it was when it was called, if nobody can say that it was stored below its parent."""
+    if stored is not None or isinstance(planned, Whole):
+        return None
+    put, base, apart = planned.put, planned.base, planned.apart
+    if base is not None and apart is not None:
+        return whole(put._replace(fields=fields.restored(put.fields, base, apart)), dumps)
+    columns = {**put.columns, "body": planned.append.params["body"]}
+    return Whole(columns, values.pack_all(put.packed, dumps), None, put.guarded)
 
 
 def store(tx: Tx, planned: Below | Whole) -> RecentPut | None:

@@ -52,7 +52,8 @@ MORE = "\x00more"
 """The name under which keys of a checkpoint that have no place of their own are laid out, like a channel's value."""
 
 BASE = "\x00base"
-"""The name under which the base of a checkpoint's fields is laid out (fields.py)."""
+"""The name under which the base of a checkpoint's fields is laid out (fields.py). Its version is a digest, so that who
+inherits it notices when another one lies in its place."""
 
 OWN = ""
 """The source that stands for the row itself; no checkpoint id is empty."""
@@ -67,7 +68,7 @@ class Packed(NamedTuple):
     encoded: list[tuple[str, str, bytes]]
     """`(channel, type, bytes)` of the channels that are new in this put."""
     others: Mapping[str, Any]
-    """Values that the parent should already have."""
+    """Values that the parent should already have; encoded only if it turns out not to."""
     versions: Mapping[str, Any]
     spare: Mapping[str, tuple[str, bytes]] | None = None
     """The others encoded as well, in case the parent has not."""
@@ -120,7 +121,8 @@ def lay_out(
     parts: list[bytes] = []
     start = 0
     for channel, kind, data in encoded:
-        own[channel] = [packed.versions.get(channel), kind, start, len(data)]
+        version = packed.versions.get(channel) if channel != BASE else canonical.digest(data)[-16:]
+        own[channel] = [version, kind, start, len(data)]
         parts.append(data)
         start += len(data)
     if own:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import random
 import sqlite3
 from pathlib import Path
@@ -12,6 +14,7 @@ from langgraph.checkpoint.base import Checkpoint
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph_ext import LedgerSaver
+from langgraph_ext.errors import InvalidArgument
 from tests.support.build import VERSIONS, checkpoint, cid, config, metadata
 
 NODES = 40
@@ -139,3 +142,66 @@ def test_s2_a_remembered_parent_that_another_saver_deleted(tmp_path: Path) -> No
         assert each["channel_versions"] == fields(saver, 19)["channel_versions"]
         assert each["versions_seen"] == fields(other, 19)["versions_seen"]
         assert {"n": 19} == fields(other, 19)["channel_values"]
+
+
+@pytest.mark.parametrize("how", ["replaced", "deleted and put again", "copied over"])
+def test_s2_a_base_that_another_one_took_the_place_of_is_noticed(tmp_path: Path, how: str) -> None:
+    """Its versions differ in their random part only, so that it is laid out in the same way."""
+    spell = VERSIONS["str"]
+    mine, other = ({f"c{number}": f"{spell(1)}{mark}" for number in range(20)} for mark in "ab")
+    below = {**mine, "c5": spell(2)}
+
+    def put(saver: LedgerSaver, versions: dict[str, Any], thread: str = "t", above: str | None = None) -> None:
+        id, seen = cid(1 if above else 0), {"n": {"c0": mine["c0"]}}
+        saver.put(config(thread, id=above), checkpoint(id, {}, versions, versions_seen=seen), metadata(), {})
+
+    with LedgerSaver(tmp_path / "runs.db") as saver, LedgerSaver(tmp_path / "runs.db") as another:
+        put(saver, mine)
+        if how == "replaced":
+            put(another, other)
+        elif how == "deleted and put again":
+            another.delete_thread("t")
+            put(another, other)
+        else:
+            put(another, other, thread="source")
+            saver.delete_thread("t")
+            saver.copy_thread("source", "t")
+        put(saver, below, above=cid(0))
+
+        assert below == fields(another, 1)["channel_versions"]
+        assert other == fields(saver, 0)["channel_versions"]
+
+
+async def test_s2_fields_are_those_of_the_moment_the_put_was_called(tmp_path: Path) -> None:
+    """Also when the parent is gone, so that the put is encoded a second time, and the caller has gone on."""
+    made = chain(3)
+    async with LedgerSaver(tmp_path / "runs.db") as saver, LedgerSaver(tmp_path / "runs.db") as other:
+        for number, (each, new) in enumerate(made[:2]):
+            await saver.aput(config(id=cid(number - 1) if number else None), each, metadata(number), new)
+        await other.adelete_thread("t")
+        each, new = made[2]
+        want = {key: json.loads(json.dumps(each[key])) for key in ("channel_versions", "versions_seen")}  # type: ignore[literal-required]
+        putting = asyncio.ensure_future(saver.aput(config(id=cid(1)), each, metadata(2), new))
+        await asyncio.sleep(0)
+        each["channel_versions"]["n"] = "later"
+        for seen in each["versions_seen"].values():
+            seen["n"] = "later"
+        await putting
+
+        found = await saver.aget_tuple(config(id=cid(2)))
+        assert found is not None
+        assert want == {key: found.checkpoint[key] for key in want}  # type: ignore[literal-required]
+
+
+@pytest.mark.parametrize("odd", [None, [1], {"a": float("nan")}, {3: "x"}])
+def test_s2_odd_fields_are_read_back_or_refused_by_name(tmp_path: Path, odd: Any) -> None:
+    """Never stored as something else, and never a stranger's error."""
+    [(each, new)] = chain(1)
+    each["versions_seen"]["n0"] = odd
+    with LedgerSaver(tmp_path / "runs.db") as saver:
+        if isinstance(odd, dict):
+            with pytest.raises(InvalidArgument, match="versions_seen"):
+                saver.put(config(), each, metadata(), new)
+        else:
+            saver.put(config(), each, metadata(), new)
+            assert odd == fields(saver, 0)["versions_seen"]["n0"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -147,3 +149,50 @@ def test_a_call_that_may_be_stored_already_is_looked_for(story: Story) -> None:
     story.commit(again)
 
     assert (["alone", "begin"], 1) == (story.ran, story.rows())
+
+
+def test_a_full_disk_fails_the_call_that_does_not_fit(story: Story) -> None:
+    """One by one, as calls that are no appends."""
+    pages = story.saver.database.transact(lambda tx: tx._execute("PRAGMA page_count", {}).fetchone()[0])
+    story.saver.database.transact(lambda tx: tx._execute(f"PRAGMA max_page_count = {pages + 8}", {}).fetchone())
+    story.ran.clear()
+    small, large, last = story.call(task_id="1"), story.call(task_id="2", data=bytes(300_000)), story.call(task_id="3")
+    outcomes = story.commit(small, large, last)
+
+    assert [None, "store_full", None] == [getattr(each, "code", each) for each in outcomes]
+    assert 2 == story.rows()
+
+
+async def test_an_interrupted_wake_up_is_made_up_for(story: Story) -> None:
+    """Ctrl-C between queueing a call and waking the writer thread: the next coroutine's call takes it along."""
+    lane = story.saver.database._lane
+
+    class Interrupted:
+        def put(self, woken: bool) -> None:
+            lane._wake = wake
+            raise KeyboardInterrupt
+
+        def get(self) -> bool:
+            return wake.get()
+
+    wake, lane._wake = lane._wake, Interrupted()  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        await story.saver.aput_writes(config(id=cid(0)), [("a", 1)], "one")
+    await asyncio.wait_for(story.saver.aput_writes(config(id=cid(0)), [("a", 2)], "two"), 20)
+
+    assert 2 == story.rows()
+
+
+async def test_a_writer_thread_that_does_not_start_is_started_by_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with LedgerSaver(tmp_path / "new.db") as saver:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", _no_thread)
+            with pytest.raises(RuntimeError, match="new thread"):
+                await saver.aput_writes(config(id=cid(0)), [("a", 1)], "one")
+        await asyncio.wait_for(saver.aput_writes(config(id=cid(0)), [("a", 2)], "two"), 20)
+
+
+def _no_thread(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
