@@ -28,12 +28,19 @@ def encode(value: Any, *, where: str = "value") -> bytes:
     Raises:
         TypeError: Some part is not JSON; the message holds its path.
     """
-    return _encode(value, where, orjson.OPT_SORT_KEYS | _NOT_SILENTLY)
+    return encode_plain(value, where=where, options=orjson.OPT_SORT_KEYS | _NOT_SILENTLY)
 
 
-def encode_plain(value: Any, *, where: str = "value") -> bytes:
+def encode_plain(value: Any, *, where: str = "value", options: int = _NOT_SILENTLY) -> bytes:
     """As `encode`, with keys in the order they have: for values whose order is worth keeping."""
-    return _encode(value, where, _NOT_SILENTLY)
+    try:
+        data = orjson.dumps(value, option=options)
+    except TypeError:
+        data = _encode_plainly(value, where, options)
+    # orjson writes NaN and Infinity as null; a walk is needed only where a null was written.
+    if b"null" in data and (found := _culprit(value, where, _DEEPEST)):
+        raise TypeError(found)
+    return data
 
 
 def encode_exact(value: Any, *, where: str = "value") -> bytes:
@@ -45,24 +52,13 @@ def encode_exact(value: Any, *, where: str = "value") -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """Read JSON written by `encode` or `encode_plain`."""
+    """Read JSON."""
     return orjson.loads(data)
 
 
 def digest(data: bytes) -> str:
     """SHA-256 of `data` as `sha256:<64 hex digits>`."""
     return "sha256:" + hashlib.sha256(data).hexdigest()
-
-
-def _encode(value: Any, where: str, options: int) -> bytes:
-    try:
-        data = orjson.dumps(value, option=options)
-    except TypeError:
-        data = _encode_plainly(value, where, options)
-    # orjson writes NaN and Infinity as null; a walk is needed only where a null was written.
-    if b"null" in data and (found := _culprit(value, where, _DEEPEST)):
-        raise TypeError(found)
-    return data
 
 
 def _encode_plainly(value: Any, where: str, options: int) -> bytes:

@@ -86,7 +86,8 @@ class WriteConnection:
 
     def _first(self, sql: str, params: Sequence[object]) -> Cursor:
         """Run what begins a transaction, waiting while the file is busy; what was left open before is rolled back."""
-        self.rollback()
+        if self._connection.in_transaction:
+            self.rollback()
         try:
             return self._connection.execute(sql, params)
         except sqlite3.OperationalError as error:

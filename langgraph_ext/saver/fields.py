@@ -115,11 +115,15 @@ def difference(fields: Mapping[str, Any], base: Base) -> Difference | None:
         return None
     newer = _changed(versions, base.versions, base.channels)
     newer_seen = _changed(seen, base.seen, base.nodes)
-    if newer is None or newer_seen is None or not all(isinstance(each, dict) for each in newer_seen.values()):
+    if newer is None or newer_seen is None:
         return None
+    for node, each in newer_seen.items():
+        if not isinstance(each, dict):
+            return None
+        newer_seen[node] = dict(each)  # whatever the caller does to its own
     if len(newer) + len(newer_seen) > isqrt(6 * len(base.channels + base.nodes)):
         return None
-    return Difference(newer, {node: dict(each) for node, each in newer_seen.items()})
+    return Difference(newer, newer_seen)
 
 
 def restored(fields: Mapping[str, Any], base: Base, apart: Difference) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from langgraph_ext.database import Append, Row, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import fields, values
 from langgraph_ext.saver.config import APPENDED, Address, encode_metadata, text
-from langgraph_ext.saver.heads import refuse_a_second_child
+from langgraph_ext.saver.heads import is_guarded, refuse_a_second_child
 from langgraph_ext.saver.reading import data_behind
 from langgraph_ext.saver.recent import RecentPut
 from langgraph_ext.saver.retention import rehome
@@ -33,8 +33,10 @@ class Put(NamedTuple):
 
     columns: Columns
     """Those that do not depend on the parent."""
-    guarded: bool
-    """Whether it may only be the first child of its parent (heads.py)."""
+    config: RunnableConfig
+    metadata: CheckpointMetadata
+    refuses: bool
+    """Whether a second child of its parent is refused, if these two say that it may be (heads.py)."""
     fields: dict[str, Any]
     packed: values.Packed
 
@@ -67,7 +69,7 @@ def prepare(
     new_versions: Mapping[str, Any],
     *,
     parent: RecentPut | None,
-    guarded: bool,
+    refuses: bool,
     dumps: values.Dumps,
     stored_us: int,
 ) -> Below | Whole:
@@ -80,7 +82,7 @@ def prepare(
         metadata: Must be JSON.
         new_versions: The channels to encode; the parent should have the others.
         parent: If it is remembered.
-        guarded: Whether it may only be the first child of its parent.
+        refuses: Whether a running graph's second child of its parent is refused.
         dumps: The serde's encoder.
         stored_us: When: microseconds since the epoch, UTC.
 
@@ -106,7 +108,7 @@ def prepare(
         "stored_us": stored_us,
         "metadata": encoded_metadata,
     }
-    put = Put(columns, guarded, own_fields, packed)
+    put = Put(columns, config, metadata, refuses, own_fields, packed)
     planned = None if parent is None else _below(put, parent)
     return planned or whole(put, dumps)
 
@@ -120,7 +122,7 @@ def _id_of(checkpoint: Checkpoint) -> str:
 
 def _below(put: Put, parent: RecentPut) -> Below | None:
     """Lay a put out below its parent; None if that has not what is not encoded here."""
-    columns, _, held, packed = put
+    columns, held, packed = put.columns, put.fields, put.packed
     base = parent.base
     apart = None if base is None else fields.difference(held, base)
     if apart is not None:
@@ -138,25 +140,28 @@ def _below(put: Put, parent: RecentPut) -> Below | None:
 
 def whole(put: Put, dumps: values.Dumps) -> Whole:
     """Encode every value and all fields, before anybody can change them."""
-    columns, guarded, held, packed = put
+    columns, held, packed = put.columns, put.fields, put.packed
     if packed.others:
         packed = values.pack_all(packed, dumps)
     base = fields.base_of(held)
     if base is not None:
         packed = packed._replace(base=fields.encode_base(base))
     body = fields.encode_fields(held, None if base is None else fields.NOTHING)
-    return Whole({**columns, "body": body}, packed, base, guarded)
+    return Whole({**columns, "body": body}, packed, base, _is_guarded(put))
 
 
-def again(planned: Below | Whole, stored: RecentPut | None, dumps: values.Dumps) -> Whole | None:
-    """The put encoded whole, as it was when it was called, if nobody can say that it was stored below its parent."""
-    if stored is not None or isinstance(planned, Whole):
-        return None
+def again(planned: Below | Whole, dumps: values.Dumps) -> Whole:
+    """A put that nobody can say was stored below its parent: encoded whole, as it was when it was called."""
+    assert isinstance(planned, Below), "a whole put is always stored"
     put, base, apart = planned.put, planned.base, planned.apart
     if base is not None and apart is not None:
         return whole(put._replace(fields=fields.restored(put.fields, base, apart)), dumps)
     columns = {**put.columns, "body": planned.append.params["body"]}
-    return Whole(columns, values.pack_all(put.packed, dumps), None, put.guarded)
+    return Whole(columns, values.pack_all(put.packed, dumps), None, _is_guarded(put))
+
+
+def _is_guarded(put: Put) -> bool:
+    return put.refuses and is_guarded(put.config, put.metadata, put.columns["checkpoint_ns"])
 
 
 def store(tx: Tx, planned: Below | Whole) -> RecentPut | None:

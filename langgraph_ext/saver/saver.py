@@ -30,7 +30,6 @@ from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import delta, host, listing, puts, reading, retention, task_writes
 from langgraph_ext.saver.config import Address, address_of, text
 from langgraph_ext.saver.entries import Entries
-from langgraph_ext.saver.heads import is_guarded
 from langgraph_ext.saver.recent import Recent, RecentPut
 from langgraph_ext.saver.versions import Version, next_version
 
@@ -151,7 +150,8 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         rouses = not host.may_go_on(checkpoint.get("channel_values", {}))
         store = partial(puts.store, planned=planned)
         stored = self.database.submit(store, append=planned.append, rouses=rouses)
-        if whole := puts.again(planned, stored, self.serde.dumps_typed):
+        if stored is None:
+            whole = puts.again(planned, self.serde.dumps_typed)
             stored = self.database.submit(partial(puts.store, planned=whole))
         return self._stored(config, address, stored)
 
@@ -171,7 +171,8 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             if ahead:
                 await self.entries.await_(ahead)
             stored = await self.database.queue(partial(puts.store, planned=planned), planned.append)
-            if whole := puts.again(planned, stored, self.serde.dumps_typed):
+            if stored is None:
+                whole = puts.again(planned, self.serde.dumps_typed)
                 stored = await self.database.queue(partial(puts.store, planned=whole))
         return self._stored(config, address, stored)
 
@@ -381,7 +382,7 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             metadata,
             new_versions,
             parent=self.recent.find(*address),
-            guarded=self.concurrency == "refuse" and is_guarded(config, metadata, address.checkpoint_ns),
+            refuses=self.concurrency == "refuse",
             dumps=self.serde.dumps_typed,
             stored_us=self.database.clock_us(),
         )

@@ -68,7 +68,7 @@ class Story:
             checkpoint(cid(1), {"a": 1}, {"a": 2}),
             metadata(1),
             {"a": 2},
-            guarded=False,
+            refuses=True,
             parent=self.saver.recent.find("t", "", cid(0)),
             dumps=self.saver.serde.dumps_typed,
             stored_us=1,
