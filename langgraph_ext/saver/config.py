@@ -19,7 +19,7 @@ __all__ = ["APPENDED", "Address", "address_of", "config_of", "encode_metadata", 
 
 
 class Address(NamedTuple):
-    """A checkpoint's place, or a thread's newest when `checkpoint_id` is None."""
+    """Names a checkpoint, or a thread's newest when `checkpoint_id` is None."""
 
     thread_id: str
     checkpoint_ns: str
@@ -49,7 +49,7 @@ APPENDED: Mapping[str, object] = dict.fromkeys(
 
 
 def address_of(config: RunnableConfig, *, method: str) -> Address:
-    """The place a config names.
+    """What a config names.
 
     Raises:
         InvalidArgument: It names no thread, or a name is not text.

@@ -200,12 +200,12 @@ def _laid_out(
 def _replace(tx: Tx, row: Columns) -> None:
     """The id is taken: by this very checkpoint (a repeated call), or by one that this one replaces."""
     checkpoint_id = row["checkpoint_id"]
-    place = Address(row["thread_id"], row["checkpoint_ns"], None)
-    old = tx.one("put_get", thread_id=place.thread_id, checkpoint_ns=place.checkpoint_ns, checkpoint_id=checkpoint_id)
+    address = Address(row["thread_id"], row["checkpoint_ns"], None)
+    old = tx.one("put_get", **address.namespace, checkpoint_id=checkpoint_id)
     same = old["parent_id"] == row["parent_id"] and old["metadata"] == row["metadata"]
     if same and old["listed"] and _content(tx, old) == _content(tx, row):
         return
-    rehome(tx, place, {checkpoint_id})
+    rehome(tx, address, {checkpoint_id})
     tx.run("put_delete", seq=old["seq"])
     tx.run("put_insert", **row)
 

@@ -31,22 +31,22 @@ def delete_for_runs(tx: Tx, run_ids: Sequence[str]) -> None:
         for run_id in sorted(runs)
         for row in tx.all("namespaces_of_run", run_id=run_id)
     }:
-        place = Address(thread_id, checkpoint_ns, None)
-        rows = _puts(tx, place)
-        _take_away(tx, place, rows, doomed={row["checkpoint_id"] for row in rows if row["run_id"] in runs})
+        address = Address(thread_id, checkpoint_ns, None)
+        rows = _puts(tx, address)
+        _take_away(tx, address, rows, doomed={row["checkpoint_id"] for row in rows if row["run_id"] in runs})
 
 
 def prune_thread(tx: Tx, thread_id: str) -> None:
     """Keep the newest checkpoint of each namespace, with its writes, and what its DeltaChannels are rebuilt from."""
     for named in tx.all("namespaces_of", thread_id=thread_id):
-        place = Address(thread_id, named["checkpoint_ns"], None)
-        rows = _puts(tx, place)
+        address = Address(thread_id, named["checkpoint_ns"], None)
+        rows = _puts(tx, address)
         listed = [row["checkpoint_id"] for row in rows if row["listed"]]
         if not listed:
             continue
         newest = max(listed)
-        _take_away(tx, place, rows, doomed={row["checkpoint_id"] for row in rows} - {newest})
-        where = {"thread_id": thread_id, "checkpoint_ns": place.checkpoint_ns}
+        _take_away(tx, address, rows, doomed={row["checkpoint_id"] for row in rows} - {newest})
+        where = address.namespace
         for orphan in tx.all("writes_orphans", **where, newest=newest):
             tx.run("writes_delete", **where, checkpoint_id=orphan["checkpoint_id"])
 
@@ -67,12 +67,12 @@ def copy_thread(tx: Tx, source: str, target: str, *, stored_us: int) -> None:
     tx.run("thread_copy", source=source, target=target, stored_us=stored_us)
 
 
-def rehome(tx: Tx, place: Address, doomed: Collection[str]) -> None:
+def rehome(tx: Tx, address: Address, doomed: Collection[str]) -> None:
     """Let the puts outside `doomed` take in the values that they still need from the rows of `doomed`."""
-    where = place.namespace
+    where = address.namespace
     homes: values.Homes = {}
     data_of: dict[str, bytes] = {}
-    for row in _puts(tx, place):
+    for row in _puts(tx, address):
         places, checkpoint_id = values.decode_places(row["places"]), row["checkpoint_id"]
         needed = [source for source in places if source in doomed]
         if checkpoint_id in doomed or not needed:
@@ -85,13 +85,13 @@ def rehome(tx: Tx, place: Address, doomed: Collection[str]) -> None:
         tx.run("put_rewrite", **where, checkpoint_id=checkpoint_id, places=values.encode_places(places), data=data)
 
 
-def _take_away(tx: Tx, place: Address, rows: Sequence[Row], *, doomed: set[str]) -> None:
+def _take_away(tx: Tx, address: Address, rows: Sequence[Row], *, doomed: set[str]) -> None:
     """Delete the puts of `doomed`, and ancestors hidden before, with their writes; hide what survivors still need."""
     doomed = doomed | {row["checkpoint_id"] for row in rows if not row["listed"]}
-    where = place.namespace
-    needed = _needed_by(tx, place, [row for row in rows if row["checkpoint_id"] not in doomed])
+    where = address.namespace
+    needed = _needed_by(tx, address, [row for row in rows if row["checkpoint_id"] not in doomed])
     gone = doomed - needed
-    rehome(tx, place, gone)
+    rehome(tx, address, gone)
     for row in rows:
         checkpoint_id = row["checkpoint_id"]
         if checkpoint_id in gone:
@@ -101,13 +101,13 @@ def _take_away(tx: Tx, place: Address, rows: Sequence[Row], *, doomed: set[str])
             tx.run("put_hide", seq=row["seq"])
 
 
-def _needed_by(tx: Tx, place: Address, survivors: Sequence[Row]) -> set[str]:
+def _needed_by(tx: Tx, address: Address, survivors: Sequence[Row]) -> set[str]:
     """The ancestors from which DeltaChannels of the survivors are rebuilt."""
-    lacking = {row["checkpoint_id"]: unseeded(tx, place, row) for row in survivors if row["listed"]}
+    lacking = {row["checkpoint_id"]: unseeded(tx, address, row) for row in survivors if row["listed"]}
     needed: set[str] = set()
     for survivor, channels in lacking.items():
         remaining = set(channels)
-        for checkpoint_id, places in lineage(tx, place, survivor) if remaining else ():
+        for checkpoint_id, places in lineage(tx, address, survivor) if remaining else ():
             needed.add(checkpoint_id)
             remaining -= values.channels_of(places)
             if remaining <= lacking.get(checkpoint_id, set()):
@@ -115,5 +115,5 @@ def _needed_by(tx: Tx, place: Address, survivors: Sequence[Row]) -> set[str]:
     return needed
 
 
-def _puts(tx: Tx, place: Address) -> list[Row]:
-    return tx.all("puts_of_namespace", thread_id=place.thread_id, checkpoint_ns=place.checkpoint_ns)
+def _puts(tx: Tx, address: Address) -> list[Row]:
+    return tx.all("puts_of_namespace", **address.namespace)
