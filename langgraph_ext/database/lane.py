@@ -254,6 +254,7 @@ class Lane:
                 self._told = False  # before it looks: what is queued from here on wakes it again
             if self._calls and self._lead.acquire(blocking=False):
                 self._commit_groups(None)
+        self._wake.put(False)  # for another one, should Ctrl-C have come when it was started
 
     def _commit_groups(self, own: Queued | None) -> None:
         """Lead until `own` is answered (one group, for the writer thread), then let go of the lead."""

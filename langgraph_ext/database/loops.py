@@ -63,15 +63,23 @@ class Answer(asyncio.Future[Any]):
         """
         if self.done():
             return
-        resume, self._resume = self._resume, None
         if isinstance(error, StopIteration):  # the one that a future refuses
             unusual = RuntimeError(f"a transaction raised {error!r}")
             unusual.__cause__ = error
             error = unusual
-        if error is not None:
-            self.set_exception(error)
-        else:
-            self.set_result(result)
-        if resume is not None:
-            fn, context = resume
+        try:
+            if error is not None:
+                self.set_exception(error)
+            else:
+                self.set_result(result)
+            self._go_on()
+        finally:
+            if self._resume is not None:  # Ctrl-C came first
+                self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """Let the awaiting task go on, if the answer is there and it has not yet."""
+        if self._resume is not None and self.done():
+            fn, context = self._resume
+            self._resume = None  # no call stands between this and the task's own, so Ctrl-C does not come between them
             fn(self) if context is None else context.run(fn, self)

@@ -138,6 +138,7 @@ class ReaderThread:
         while (job := self._jobs.get()) is not None:
             answer(job.loop, job.future, partial(self._do, job))
             del job  # an idle thread must not keep a forgotten database alive
+        self._jobs.put(None)  # for another one, should Ctrl-C have come when it was started
 
     def _do(self, job: Job) -> Any:
         return job.then(self._read(job.fn))

@@ -173,7 +173,9 @@ def _encode(fields: Mapping[str, Any]) -> bytes:
     versions = fields.get(_VERSIONS, {}).values()
     kinds = set(map(type, versions))
     try:
-        body = canonical.encode_plain(fields, where="checkpoint")
+        body = canonical.encode_exact(fields, where="checkpoint")
+        if body.count(b"null") != list(fields.values()).count(None):  # a name, or a number that JSON cannot hold
+            body = canonical.encode_plain(fields, where="checkpoint")
     except TypeError as error:
         raise InvalidArgument(f"put: {error}; versions are numbers or text, channel and node names are text") from error
     zeros = 0

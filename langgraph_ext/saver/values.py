@@ -15,6 +15,7 @@ How values are laid out is decided here alone; others walk from source to source
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from langgraph_ext import canonical
@@ -121,13 +122,17 @@ def lay_out(
     parts: list[bytes] = []
     start = 0
     for channel, kind, data in encoded:
-        version = packed.versions.get(channel) if channel != BASE else canonical.digest(data)[-16:]
+        version = packed.versions.get(channel) if channel != BASE else _digest(data)
         own[channel] = [version, kind, start, len(data)]
         parts.append(data)
         start += len(data)
     if own:
         places[OWN] = own
     return places, b"".join(parts)
+
+
+def _digest(data: bytes) -> str:
+    return blake2b(data, digest_size=8).hexdigest()
 
 
 def _inherit(

@@ -86,3 +86,28 @@ def test_a_cancelled_wait_ends_and_a_later_answer_is_dropped() -> None:
 
 async def _await(answer: Answer) -> Any:
     return await answer
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_ctrl_c_around_the_answer_loses_no_task(after: bool) -> None:
+    """It comes when the answer is there and the task has not gone on, or just before: a later turn makes up for it."""
+
+    class Interrupted(Answer):
+        def set_result(self, result: Any) -> None:
+            if after:
+                super().set_result(result)
+            raise KeyboardInterrupt
+
+    loop = asyncio.new_event_loop()
+    answer = Interrupted(loop=loop)
+    task = loop.create_task(_await(answer))
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.call_soon(answer.settle, "answered", None)
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(asyncio.sleep(1))
+    if not after:
+        loop.call_soon(Answer.set_result, answer, "answered")
+        loop.call_soon(answer._go_on)
+
+    assert "answered" == loop.run_until_complete(asyncio.wait_for(task, 5))
+    loop.close()

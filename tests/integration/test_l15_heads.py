@@ -70,7 +70,10 @@ def branches(saver: Any) -> list[str]:
 def test_scenario_02_l15_five_turns_at_once_have_one_winner(
     saver: LedgerSaver, form: str, durability: Any, begun: bool
 ) -> None:
-    """On an empty thread and on one with a history; nothing of the losers is in it, and the thread goes on."""
+    """On an empty thread and on one with a history; whoever lost is told, no branch is left, and the thread goes on.
+
+    (A turn may load what another has stored in its middle, and so win over it: that one's input is then in the log.)
+    """
     if begun:
         two_nodes(saver).invoke({"log": ["before"]}, CONFIG)
     before = two_nodes(saver).get_state(CONFIG).values.get("log", [])
@@ -94,8 +97,10 @@ def test_scenario_02_l15_five_turns_at_once_have_one_winner(
     assert 1 <= won  # two that did not meet are two turns, one after the other
     assert {"thread_conflict", "won"} >= set(outcomes)
     log = two_nodes(saver).get_state(CONFIG).values["log"]
-    assert len(before) + 3 * won == len(log)
-    assert {f"turn {n}" for n, each in enumerate(outcomes) if each == "won"} == {e for e in log if e.startswith("turn")}
+    turns = [entry for entry in log if entry.startswith("turn")]
+    assert {f"turn {n}" for n, each in enumerate(outcomes) if each == "won"} <= set(turns)
+    assert before == log[: len(before)]
+    assert len(turns) == len(set(turns))
     assert [] == branches(saver)
     assert ["again", "first", "second"] == two_nodes(saver).invoke({"log": ["again"]}, CONFIG)["log"][-3:]
 
