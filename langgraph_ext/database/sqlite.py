@@ -84,10 +84,9 @@ class SqliteBackend:
         """
         connection: WriteConnection | None = None
         try:
-            opened = self._connection or self._open()
-            if self._run_at_once(opened, group):
+            connection = self._connection or self._open()
+            if self._run_at_once(connection, group):
                 return
-            connection = opened
             if any(call.fn for call in group):
                 connection.begin()
                 self._run(connection, group)
@@ -170,20 +169,19 @@ class SqliteBackend:
             call.settle(result, None if failure is None else _ours(failure, self.path))
 
     def _open(self) -> WriteConnection:
-        if self._connection is None:
-            self.path = prepare_file(self.path)
-            connection = self._connection_class(self.path, self._fsync)
-            try:
-                patiently(partial(check, connection, self.path), self.path)
-                connection.prepare()
-                migrate(connection, self.path, clock_us=self._clock_us)
-                wal.preallocate(connection, self.path)
-            except BaseException:
-                connection.rollback()
-                connection.close()
-                raise
-            self._connection = connection
-        return self._connection
+        self.path = prepare_file(self.path)
+        connection = self._connection_class(self.path, self._fsync)
+        try:
+            patiently(partial(check, connection, self.path), self.path)
+            connection.prepare()
+            migrate(connection, self.path, clock_us=self._clock_us)
+            wal.preallocate(connection, self.path)
+        except BaseException:
+            connection.rollback()
+            connection.close()
+            raise
+        self._connection = connection
+        return connection
 
     def read(self, fn: Callable[[Tx], Any]) -> Any:
         """Run `fn(tx)` on one snapshot, on a connection that cannot write."""

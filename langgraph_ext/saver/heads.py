@@ -57,7 +57,7 @@ def refuse_a_second_child(tx: Tx, thread_id: str, checkpoint_id: str, parent_id:
         ConflictError: It has (`thread_conflict`).
     """
     where = {"thread_id": thread_id, "checkpoint_ns": ""}
-    newest = tx.maybe("put_newest", **where)
+    newest = tx.maybe("put_latest", **where)
     if newest is None or newest["checkpoint_id"] in (checkpoint_id, parent_id):
         return
     found = (

@@ -141,8 +141,7 @@ def _below(put: Put, parent: RecentPut) -> Below | None:
 def whole(put: Put, dumps: values.Dumps) -> Whole:
     """Encode every value and all fields, before anybody can change them."""
     columns, held, packed = put.columns, put.fields, put.packed
-    if packed.others:
-        packed = values.pack_all(packed, dumps)
+    packed = values.pack_all(packed, dumps)
     base = fields.base_of(held)
     if base is not None:
         packed = packed._replace(base=fields.encode_base(base))

@@ -45,12 +45,6 @@ WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed = 1
 ORDER BY checkpoint_id DESC
 LIMIT 1;
 
--- name: put_newest
-SELECT checkpoint_id FROM checkpoint_log
-WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed = 1
-ORDER BY checkpoint_id DESC
-LIMIT 1;
-
 -- name: put_child
 -- The oldest child but :checkpoint_id. Ids sort by age, so it stands behind its parent.
 SELECT checkpoint_id FROM checkpoint_log
