@@ -35,10 +35,13 @@ class Append(NamedTuple):
 
 def joinable(appends: Sequence[Append]) -> bool:
     """Whether they can be one statement: of one query, and no two with one key."""
-    if len(appends) == 1:
-        return True
-    keys = [append.key for append in appends if append.key is not None]
-    return len(set(keys)) == len(keys) and len({append.query for append in appends}) == 1
+    keys: set[Any] = set()
+    for append in appends:
+        if append.query != appends[0].query or append.key in keys:
+            return False
+        if append.key is not None:
+            keys.add(append.key)
+    return True
 
 
 @lru_cache(maxsize=256)

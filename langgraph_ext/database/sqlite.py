@@ -96,7 +96,7 @@ class SqliteBackend:
             _settle_all(group, error, self.path)
         finally:
             # Also after Ctrl-C: whatever is still open is not committed, and its calls are not settled.
-            if connection is not None and connection.in_transaction:
+            if connection is not None:
                 connection.rollback()
 
     def _run_at_once(self, connection: WriteConnection, group: list[Queued]) -> bool:

@@ -35,7 +35,6 @@ __all__ = [
     "difference",
     "encode_base",
     "encode_fields",
-    "restored",
     "split",
 ]
 
@@ -117,18 +116,9 @@ def difference(fields: Mapping[str, Any], base: Base) -> Difference | None:
     newer_seen = _changed(seen, base.seen, base.nodes)
     if newer is None or newer_seen is None:
         return None
-    for node, each in newer_seen.items():
-        if not isinstance(each, dict):
-            return None
-        newer_seen[node] = dict(each)  # whatever the caller does to its own
     if len(newer) + len(newer_seen) > isqrt(6 * len(base.channels + base.nodes)):
         return None
     return Difference(newer, newer_seen)
-
-
-def restored(fields: Mapping[str, Any], base: Base, apart: Difference) -> dict[str, Any]:
-    """The fields with their maps as they were when `apart` was taken, whatever became of them."""
-    return {**fields, _VERSIONS: {**base.versions, **apart.versions}, _SEEN: {**base.seen, **apart.seen}}
 
 
 def _changed(new: dict[str, Any], old: Mapping[str, Any], keys: list[str]) -> dict[str, Any] | None:

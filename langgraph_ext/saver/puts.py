@@ -47,8 +47,7 @@ class Below(NamedTuple):
     append: Append
     put: Put
     base: fields.Base | None
-    apart: fields.Difference | None
-    """What the put's maps have that `base` has not."""
+    """The maps that its body is a difference from."""
 
 
 class Whole(NamedTuple):
@@ -100,6 +99,8 @@ def prepare(
         dumps,
     )
     columns = {
+        **APPENDED,
+        "listed": 1,
         "thread_id": thread_id,
         "checkpoint_ns": checkpoint_ns,
         "checkpoint_id": _id_of(checkpoint),
@@ -114,7 +115,9 @@ def prepare(
 
 
 def _id_of(checkpoint: Checkpoint) -> str:
-    checkpoint_id = text(checkpoint.get("id"), "checkpoint id", "put")
+    checkpoint_id = checkpoint.get("id")
+    if type(checkpoint_id) is not str or not checkpoint_id.isascii():
+        checkpoint_id = text(checkpoint_id, "checkpoint id", "put")
     if not checkpoint_id:
         raise InvalidArgument("put: the checkpoint's id is empty; LangGraph gives each checkpoint a time-ordered UUID")
     return checkpoint_id
@@ -132,10 +135,10 @@ def _below(put: Put, parent: RecentPut) -> Below | None:
     layout = values.lay_out(packed, columns["checkpoint_id"], columns["parent_id"], parent.places)
     if layout is None:
         return None
-    stored, row = _laid_out({**columns, "body": fields.encode_fields(held, apart)}, layout, base)
-    row = {**APPENDED, **row, "listed": 1, "parent_places": parent.encoded}
+    stored, row = _laid_out(columns, layout, base)
+    row["body"], row["parent_places"] = fields.encode_fields(held, apart), parent.encoded
     key = columns["thread_id"], columns["checkpoint_ns"]  # the second of two has to see the first
-    return Below(Append("log_append", row, stored, key), put, base, apart)
+    return Below(Append("log_append", row, stored, key), put, base)
 
 
 def whole(put: Put, dumps: values.Dumps) -> Whole:
@@ -152,11 +155,9 @@ def whole(put: Put, dumps: values.Dumps) -> Whole:
 def again(planned: Below | Whole, dumps: values.Dumps) -> Whole:
     """A put that nobody can say was stored below its parent: encoded whole, as it was when it was called."""
     assert isinstance(planned, Below), "a whole put is always stored"
-    put, base, apart = planned.put, planned.base, planned.apart
-    if base is not None and apart is not None:
-        return whole(put._replace(fields=fields.restored(put.fields, base, apart)), dumps)
-    columns = {**put.columns, "body": planned.append.params["body"]}
-    return Whole(columns, values.pack_all(put.packed, dumps), None, _is_guarded(put))
+    put, base = planned.put, planned.base
+    as_called = fields.decode_fields(planned.append.params["body"], None if base is None else fields.encode_base(base))
+    return whole(put._replace(fields=as_called), dumps)
 
 
 def _is_guarded(put: Put) -> bool:

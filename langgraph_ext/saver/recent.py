@@ -24,6 +24,9 @@ _ENTRY_BYTES = 160
 """About what an entry of a base takes."""
 
 
+_NONE = None, 0
+
+
 class RecentPut(NamedTuple):
     """A put, as the next one of its namespace needs it."""
 
@@ -40,22 +43,25 @@ class Recent:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._puts: dict[tuple[str, str], RecentPut] = {}
+        self._puts: dict[tuple[str, str], tuple[RecentPut, int]] = {}
+        """Each with its size."""
         self._bytes = 0
 
     def find(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str | None) -> RecentPut | None:
         """The put of this very checkpoint, if it was the last of its namespace."""
-        put = self._puts.get((thread_id, checkpoint_ns))
+        put, _ = self._puts.get((thread_id, checkpoint_ns), _NONE)
         return put if put is not None and put.checkpoint_id == checkpoint_id else None
 
     def remember(self, thread_id: str, checkpoint_ns: str, put: RecentPut) -> None:
         """Note a put after its commit."""
+        key = thread_id, checkpoint_ns
+        size = _bytes_of(put)
         with self._mutex:
-            known = self._puts.pop((thread_id, checkpoint_ns), None)
-            self._puts[thread_id, checkpoint_ns] = put
-            self._bytes += _bytes_of(put) - (_bytes_of(known) if known else 0)
+            _, forgotten = self._puts.pop(key, _NONE)
+            self._puts[key] = put, size
+            self._bytes += size - forgotten
             while self._bytes > _MOST_BYTES:
-                self._bytes -= _bytes_of(self._puts.pop(next(iter(self._puts))))
+                self._bytes -= self._puts.pop(next(iter(self._puts)))[1]
 
 
 def _bytes_of(put: RecentPut) -> int:

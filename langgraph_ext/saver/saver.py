@@ -196,7 +196,8 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             may_linger = task_writes.may_linger(written, task_path)
             self.database.submit(store, append=written.append, may_linger=may_linger, queued=entry.leave)
         finally:
-            entry.leave()
+            if not entry.left:
+                entry.leave()
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
