@@ -37,10 +37,7 @@ _SPECIAL = WRITES_IDX_MAP.keys()
 
 def are_regular(writes: Sequence[tuple[str, Any]]) -> bool:
     """Whether none of them goes to a special channel (an error, an interrupt, a resume, a scheduled call)."""
-    for channel, _ in writes:
-        if channel in _SPECIAL:
-            return False
-    return True
+    return _SPECIAL.isdisjoint([channel for channel, _ in writes])
 
 
 def are_partial(writes: Sequence[tuple[str, Any]]) -> bool:
