@@ -77,7 +77,7 @@ class WriteConnection:
                 details={"path": self.path},
             )
         # The first look into the log sets it up, and holds it meanwhile; so does whoever closes it as the last.
-        patiently(lambda: self.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone(), self.path)
+        patiently(lambda: self.execute("PRAGMA schema_version").fetchone(), self.path)
         self.execute(f"PRAGMA synchronous = {'FULL' if self._fsync == 'full' else 'NORMAL'}")
         self.execute(f"PRAGMA fullfsync = {'ON' if self._fsync == 'full' else 'OFF'}")
         self.execute(f"PRAGMA wal_autocheckpoint = {wal.CHECKPOINT_PAGES}")
