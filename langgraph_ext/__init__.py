@@ -9,13 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from langgraph_ext.ledger import RunLedger
     from langgraph_ext.saver import LedgerSaver
 
-__all__ = ["LedgerSaver"]
+__all__ = ["LedgerSaver", "RunLedger"]
 
 __version__ = "0.1.0"
 
-_HOMES = {"LedgerSaver": "langgraph_ext.saver"}
+_HOMES = {"LedgerSaver": "langgraph_ext.saver", "RunLedger": "langgraph_ext.ledger"}
 
 
 def __getattr__(name: str) -> object:

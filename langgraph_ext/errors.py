@@ -7,7 +7,7 @@ do. Messages and details never hold payloads or passwords.
 
 from __future__ import annotations
 
-__all__ = ["ConflictError", "InvalidArgument", "LangGraphExtError", "StoreError"]
+__all__ = ["ConflictError", "InvalidArgument", "LangGraphExtError", "NotFound", "StoreError"]
 
 
 class LangGraphExtError(Exception):
@@ -52,12 +52,23 @@ class InvalidArgument(LangGraphExtError, ValueError):
 
 
 class ConflictError(LangGraphExtError):
-    """Somebody else was first; what the call wanted to write was not written.
+    """Somebody else was first, or what is stored says otherwise; what the call wanted to write was not written.
 
-    Codes: `thread_conflict` (another run has gone on from the checkpoint that this one had loaded).
+    Codes: `thread_conflict` (another run has gone on from the checkpoint that this one had loaded), `terminal_conflict`
+    (the attempt has ended already, and otherwise), `terminal_mismatch` (the end that was handed over is not what it
+    says, or not this attempt's).
     """
 
     code = "conflict"
+
+
+class NotFound(LangGraphExtError):
+    """What was asked for is not there.
+
+    Codes: `run_not_found`, `interrupt_not_found` (the ledger holds none of this name).
+    """
+
+    code = "not_found"
 
 
 class StoreError(LangGraphExtError):
@@ -65,9 +76,10 @@ class StoreError(LangGraphExtError):
 
     Codes: `store_busy` (another process held the write lock too long; retryable), `store_full` (no space left),
     `store_corrupt` (not a sound database), `store_foreign` (a sound database that is not ours), `store_newer` (written
-    by a newer version that older code must not touch), `store_unwritable` (missing folder, no permission), `store_io`
-    (the system reported an I/O error), `store_error` (anything else the driver reports), `closed` (the object was
-    closed), `forked` (used in a parent process).
+    by a newer version that older code must not touch), `store_missing` (there is no such file, and the call does not
+    make one), `store_unwritable` (missing folder, no permission), `store_io` (the system reported an I/O error),
+    `store_error` (anything else the driver reports), `closed` (the object was closed), `forked` (used in a parent
+    process).
     """
 
     code = "store_error"

@@ -24,9 +24,9 @@ from pathlib import Path
 from rich.console import Console
 
 from examples.orders import tables
-from examples.orders.facts import FanOut, Saved, database_bytes, fan_out, read_history, read_saved
+from examples.orders.facts import FanOut, Saved, database_bytes, fan_out, read_history, read_run, read_saved
 from examples.orders.graph import Question
-from examples.orders.processes import DemoError, Ended, Files, kill_worker, run_worker
+from examples.orders.processes import DemoError, Ended, Files, kill_worker, run_tree, run_worker
 from examples.orders.worklog import read_log
 
 # A terminal says how wide it is; a pipe does not, and rich would break the tables at 80 columns.
@@ -51,11 +51,13 @@ class Verdict:
     complete: bool
     """The batch is finished and its state is that of the uninterrupted run."""
     same_report: bool
+    sound: bool
+    """Nothing in the ledger contradicts itself."""
 
     @property
     def good(self) -> bool:
         """Whether the run lived up to the promise."""
-        return self.fan_out.hit and not self.fan_out.repeated and self.complete and self.same_report
+        return self.fan_out.hit and not self.fan_out.repeated and self.complete and self.same_report and self.sound
 
     def __str__(self) -> str:
         tasks = self.fan_out
@@ -63,7 +65,8 @@ class Verdict:
         return (
             f"killed after {len(tasks.finished)} of {tasks.total} tasks{missed}, {len(tasks.saved)} of them saved; "
             f"{len(tasks.kept)} tasks were not run again; saved and run again: {len(tasks.repeated)}; "
-            f"state complete: {self.complete}; same report as the uninterrupted run: {self.same_report}"
+            f"state complete: {self.complete}; same report as the uninterrupted run: {self.same_report}; "
+            f"ledger sound: {self.sound}"
         )
 
 
@@ -116,12 +119,16 @@ def show(console: Console, killed: Files, undisturbed: Files, story: Story) -> V
         tables.totals(killed.report, undisturbed.report),
     ):
         console.print(table)
+    run_id, sound = read_run(killed.db)
+    console.print(f"$ langgraph-ext show {run_id[:13]}", style="bold", markup=False)
+    console.print(run_tree(killed.db, run_id), highlight=False, markup=False, soft_wrap=True)
     console.print(f"database: {database_bytes(killed.db) / 1024:,.0f} KiB ({killed.db.name})", markup=False)
     finished = third.stop is not None and third.stop["finished"]
     return Verdict(
         fan_out=tasks,
         complete=finished and read_saved(killed.db).state == read_saved(undisturbed.db).state,
         same_report=killed.report.read_bytes() == undisturbed.report.read_bytes(),
+        sound=sound,
     )
 
 

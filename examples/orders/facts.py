@@ -23,7 +23,7 @@ from langchain_core.runnables import RunnableConfig
 from examples.orders.graph import OrdersState
 from examples.orders.worker import THREAD
 from examples.orders.worklog import Entry, Event
-from langgraph_ext import LedgerSaver
+from langgraph_ext import LedgerSaver, RunLedger
 
 FAN_OUT = "price"
 
@@ -121,6 +121,13 @@ def read_saved(db: Path) -> Saved:
         state={name: value for name, value in found.checkpoint["channel_values"].items() if name in _FIELDS},
         tasks=frozenset(task_id for task_id, channel, _ in found.pending_writes or [] if channel == "priced"),
     )
+
+
+def read_run(db: Path) -> tuple[str, bool]:
+    """The id of the thread's one run, and whether the ledger finds nothing wrong with it."""
+    with RunLedger(db) as ledger:
+        (run,) = ledger.runs(thread_id=THREAD)
+        return run.run_id, not ledger.verify(run.run_id)
 
 
 def read_history(db: Path) -> list[Checkpoint]:

@@ -91,6 +91,21 @@ def kill_worker(files: Files, job: str, *, after: int) -> Ended:
     return Ended(job=job, pid=child.pid, started=started, ended=time.time(), stop=None)
 
 
+def run_tree(db: Path, run_id: str) -> str:
+    """A run as the command line shows it.
+
+    Raises:
+        DemoError: The command failed.
+    """
+    command = [sys.executable, "-m", "langgraph_ext.cli", "show", run_id, "--db", str(db)]
+    shown = subprocess.run(
+        command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False, timeout=PATIENCE_SECONDS
+    )
+    if shown.returncode:
+        raise DemoError(f"`show` failed: {shown.stderr}")
+    return shown.stdout.rstrip()
+
+
 def _wait_for_tasks(child: subprocess.Popen[str], files: Files, after: int) -> None:
     """Wait until enough tasks have ended and a result is saved, or the worker is gone."""
     deadline = time.monotonic() + PATIENCE_SECONDS

@@ -129,17 +129,24 @@ class WriteConnection:
         self._connection.close()
 
 
-def prepare_file(path: str) -> str:
+def prepare_file(path: str, *, create: bool = True) -> str:
     """The absolute path of the database, its file created (mode 0600) if there is none.
 
     An existing file is never opened here: closing a second descriptor would drop SQLite's own locks on it.
 
     Raises:
-        StoreError: The folder is missing or may not be written (`store_unwritable`), or there is no space.
+        StoreError: The folder is missing or may not be written (`store_unwritable`), there is no space, or there is no
+            file and none is to be created (`store_missing`).
     """
     if path == IN_MEMORY:
         return path
     full = os.path.abspath(path)
+    if not create and not os.path.exists(full):
+        raise StoreError(
+            f"database {full!r} is not there, and reading it makes none; check the path",
+            code="store_missing",
+            details={"path": full},
+        )
     try:
         os.close(os.open(os.path.realpath(full), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     except FileExistsError:

@@ -47,6 +47,7 @@ def open_database(
     fsync: Fsync = "full",
     clock_us: Callable[[], int] = now_us,
     connection: type[WriteConnection] = WriteConnection,
+    create: bool = True,
 ) -> Database:
     """Name a database; it is opened, created and migrated by its first use.
 
@@ -56,6 +57,7 @@ def open_database(
             a power loss may take the last commits, never the soundness of the file.
         clock_us: Microseconds since the epoch, UTC.
         connection: The class of the write connection; tests replace it to inject faults.
+        create: False: its first use refuses a file that is not there (`store_missing`).
 
     Raises:
         InvalidArgument: The URL names no database this code can open, or `fsync` is neither word.
@@ -70,9 +72,8 @@ def open_database(
         )
     path = _path_of(fspath(url))
     queries = partial(load_queries, "sqlite")  # reads files: not on an event loop, but when the database is opened
-    return Database(
-        SqliteBackend(path, queries=queries, fsync=fsync, clock_us=clock_us, connection=connection), clock_us=clock_us
-    )
+    backend = SqliteBackend(path, queries=queries, fsync=fsync, clock_us=clock_us, connection=connection, create=create)
+    return Database(backend, clock_us=clock_us)
 
 
 def _path_of(url: str) -> str:

@@ -22,7 +22,7 @@ from langgraph_ext.database.queries import layer_folders
 from langgraph_ext.database.tx import Cursor
 from langgraph_ext.errors import StoreError
 
-__all__ = ["Migration", "all_migrations", "check", "migrate", "statements"]
+__all__ = ["Migration", "all_migrations", "check", "migrate", "recorded", "statements"]
 
 _NAME = re.compile(r"^(?P<number>\d{4})_(?P<noun>\w+)\.sql$")
 _OLDEST_READER = re.compile(r"^-- oldest_reader: (?P<number>\d+)$", re.MULTILINE)
@@ -118,6 +118,14 @@ def check(connection: Writer, path: str) -> None:
         StoreError: As `migrate`.
     """
     _pending(connection, path, all_migrations())
+
+
+def recorded(connection: Writer) -> tuple[int, int] | None:
+    """Version and `oldest_reader` of a database that has passed `check`; None if the file is empty."""
+    if not _names(connection, _OBJECTS):
+        return None
+    applied = connection.execute(_APPLIED).fetchall()
+    return max((row["number"] for row in applied), default=0), max((row["oldest_reader"] for row in applied), default=0)
 
 
 def migrate(

@@ -52,8 +52,10 @@ class SqliteBackend:
         fsync: Fsync,
         clock_us: Callable[[], int],
         connection: type[WriteConnection] = WriteConnection,
+        create: bool = True,
     ) -> None:
         self.path = path
+        self._create = create
         self._queries = queries
         self._fsync = fsync
         self._clock_us = clock_us
@@ -169,7 +171,7 @@ class SqliteBackend:
             call.settle(result, None if failure is None else _ours(failure, self.path))
 
     def _open(self) -> WriteConnection:
-        self.path = prepare_file(self.path)
+        self.path = prepare_file(self.path, create=self._create)
         connection = self._connection_class(self.path, self._fsync)
         try:
             patiently(partial(check, connection, self.path), self.path)

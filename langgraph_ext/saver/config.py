@@ -37,12 +37,18 @@ APPENDED: Mapping[str, object] = dict.fromkeys(
         "parent_id",
         "parent_places",
         "run_id",
+        "run",
+        "root_id",
+        "inside",
+        "sends",
         "metadata",
         "places",
         "task_id",
         "task_path",
         "answers",
         "partial",
+        "event",
+        "details",
     )
 )
 """The parameters of `log_append` that only one kind of row has."""

@@ -160,17 +160,18 @@ def decode_fields(body: bytes, base: bytes | None = None) -> dict[str, Any]:
 
 
 def _encode(fields: Mapping[str, Any]) -> bytes:
-    versions = fields.get(_VERSIONS, {}).values()
-    kinds = set(map(type, versions))
     try:
         body = canonical.encode_exact(fields, where="checkpoint")
         if body.count(b"null") != list(fields.values()).count(None):  # a name, or a number that JSON cannot hold
             body = canonical.encode_plain(fields, where="checkpoint")
     except TypeError as error:
         raise InvalidArgument(f"put: {error}; versions are numbers or text, channel and node names are text") from error
+    try:
+        greatest = max(fields.get(_VERSIONS, {}).values(), default=None)
+    except TypeError:
+        greatest = None  # versions of several kinds
     zeros = 0
-    if kinds == {str}:
-        greatest = max(versions)
+    if isinstance(greatest, str):
         zeros = min(len(greatest) - len(greatest.lstrip("0")), _MOST_ZEROS)
     return bytes((zeros,)) + body.replace(b'"' + b"0" * zeros, _SHORT) if zeros else body
 

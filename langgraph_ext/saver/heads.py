@@ -63,7 +63,7 @@ def refuse_a_second_child(tx: Tx, thread_id: str, checkpoint_id: str, parent_id:
     found = (
         newest
         if parent_id is None
-        else tx.maybe("put_child", **where, parent_id=parent_id, checkpoint_id=checkpoint_id)
+        else tx.maybe("place_child", thread_id=thread_id, parent_id=parent_id, checkpoint_id=checkpoint_id)
     )
     if found is None:
         return

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from asyncio import CancelledError
+from collections.abc import Mapping, Sequence
+from concurrent.futures import CancelledError as FutureCancelledError
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.errors import NodeTimeoutError
+from langgraph.types import Interrupt
 
-__all__ = ["CONTROL_CHANNELS", "DELTA_COUNTERS", "ERROR_SOURCE_NODE", "NULL_TASK", "from_graph", "is_send", "may_go_on"]
+__all__ = [
+    "CONTROL_CHANNELS",
+    "DELTA_COUNTERS",
+    "ERROR_SOURCE_NODE",
+    "NULL_TASK",
+    "SCHEDULED",
+    "TASKS",
+    "from_graph",
+    "inside",
+    "is_cancellation",
+    "is_encrypting",
+    "is_known_kind",
+    "is_send",
+    "is_task",
+    "is_timeout",
+    "may_go_on",
+    "questions",
+    "sends",
+]
 
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
 """The task id under which LangGraph stores what it was given rather than what a task wrote, such as an answer."""
@@ -21,9 +44,18 @@ CONTROL_CHANNELS = frozenset(("__error__", ERROR_SOURCE_NODE, "__interrupt__", "
 DELTA_COUNTERS = "counters_since_delta_snapshot"
 """Metadata key under which LangGraph counts a DeltaChannel's writes since its last stored value (beta)."""
 
+SCHEDULED = "__scheduled__"
+"""Channel by which LangGraph notes that a task has scheduled another one."""
+
 _RUNTIME = "__pregel_runtime"
-_STARTING = ("branch:to:", "join:", "__start__")
-_TASKS = "__pregel_tasks"
+_INSIDE = "__pregel_task_id"
+TASKS = "__pregel_tasks"
+"""Channel of the tasks that `Send` has scheduled."""
+
+_BRANCH, _JOIN, _START = "branch:to:", "join:", "__start__"
+_ENDS = ("__end__", "__previous__")
+_TASK_PATHS = ("~__pregel_pull, ", "~__pregel_push, ")
+_START_PATH = "~__pregel_pull, __start__"
 _SEND_PATH = "~__pregel_push"
 
 
@@ -32,14 +64,67 @@ def from_graph(config: RunnableConfig) -> bool:
     return _RUNTIME in config["configurable"]
 
 
+def inside(config: RunnableConfig) -> str | None:
+    """The task that runs the subgraph a put comes from."""
+    task_id = config["configurable"].get(_INSIDE)
+    return task_id if isinstance(task_id, str) else None
+
+
 def may_go_on(channel_values: Mapping[str, Any]) -> bool:
     """Whether a checkpoint's values hold what starts tasks. Only a hint: a graph may also start them otherwise."""
     for channel in channel_values:
-        if channel.startswith(_STARTING):
+        if channel.startswith(_BRANCH) or channel == _START:
             return True
-    return bool(channel_values.get(_TASKS))
+        if channel.startswith(_JOIN) and _is_complete(channel, channel_values[channel]):
+            return True
+    return bool(channel_values.get(TASKS))
+
+
+def _is_complete(channel: str, seen: Any) -> bool:
+    """Whether all that a `join:a+b:node` waits for have come; a deferred one holds `(those, whether its turn came)`."""
+    if isinstance(seen, tuple | list) and len(seen) == 2 and isinstance(seen[1], bool):
+        seen, is_its_turn = seen
+        if not is_its_turn:
+            return False
+    awaited = channel.removeprefix(_JOIN).rpartition(":")[0]
+    return len("+".join(map(str, seen or ()))) == len(awaited)
+
+
+def is_known_kind(channel_versions: Mapping[str, Any]) -> bool:
+    """Whether the channels are those of a StateGraph that has begun, or of an entrypoint that has ended."""
+    return any(channel.startswith(_BRANCH) or channel in _ENDS for channel in channel_versions)
+
+
+def sends(channel_values: Mapping[str, Any]) -> Sequence[Any]:
+    """The scheduled tasks that a checkpoint holds."""
+    return channel_values.get(TASKS) or ()
 
 
 def is_send(task_path: str) -> bool:
     """Whether a task was started by `Send` (or by a `@task` call): its path begins with LangGraph's push mark."""
     return task_path.startswith(_SEND_PATH)
+
+
+def is_task(task_id: str, task_path: str) -> bool:
+    """Whether writes are those of a node's task: not an answer, not the input, not `update_state`."""
+    return task_path.startswith(_TASK_PATHS) and task_path != _START_PATH and task_id != NULL_TASK
+
+
+def is_cancellation(error: object) -> bool:
+    """Whether a task ended because it was cancelled."""
+    return isinstance(error, CancelledError | FutureCancelledError)
+
+
+def is_timeout(error: object) -> bool:
+    """Whether a task ended by its timeout policy."""
+    return isinstance(error, NodeTimeoutError)
+
+
+def questions(value: Any) -> Sequence[Any]:
+    """The interrupts that a write to LangGraph's interrupt channel holds."""
+    return [each for each in (value if isinstance(value, list | tuple) else (value,)) if isinstance(each, Interrupt)]
+
+
+def is_encrypting(serde: object) -> bool:
+    """Whether a serde encrypts, so that payloads may be kept by it alone."""
+    return isinstance(serde, EncryptedSerializer)

@@ -15,12 +15,15 @@ from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
 from langgraph_ext.database import Append, Row, Tx
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.saver import fields, values
+from langgraph_ext.ledger import runs
+from langgraph_ext.ledger.records import RunStatus
+from langgraph_ext.saver import fields, host, values
 from langgraph_ext.saver.config import APPENDED, Address, encode_metadata, text
 from langgraph_ext.saver.heads import is_guarded, refuse_a_second_child
 from langgraph_ext.saver.reading import data_behind
-from langgraph_ext.saver.recent import RecentPut
+from langgraph_ext.saver.recent import NO_RUN, RecentPut
 from langgraph_ext.saver.retention import rehome
+from langgraph_ext.saver.steps import attribute
 
 __all__ = ["Below", "Put", "Whole", "again", "prepare", "store"]
 
@@ -31,12 +34,17 @@ Columns = dict[str, Any]
 class Put(NamedTuple):
     """A checkpoint on its way into the log: checked, and what is new in it encoded."""
 
+    step: runs.Step | None
+    """What it says to the ledger, if it has to be told."""
+
     columns: Columns
     """Those that do not depend on the parent."""
     config: RunnableConfig
     metadata: CheckpointMetadata
     refuses: bool
     """Whether a second child of its parent is refused, if these two say that it may be (heads.py)."""
+    rouses: bool
+    """Whether it may be the last of its run: who shares its commit is answered with it."""
     fields: dict[str, Any]
     packed: values.Packed
 
@@ -44,10 +52,18 @@ class Put(NamedTuple):
 class Below(NamedTuple):
     """A put laid out below a remembered parent: to be stored if that is still the newest, and as it was."""
 
-    append: Append
+    append: Append | None
+    """The whole of it, if no more than its row has to be written."""
+    row: Columns
+    stored: RecentPut
     put: Put
     base: fields.Base | None
     """The maps that its body is a difference from."""
+
+    @property
+    def rouses(self) -> bool:
+        """As the put's."""
+        return self.put.rouses
 
 
 class Whole(NamedTuple):
@@ -57,6 +73,8 @@ class Whole(NamedTuple):
     packed: values.Packed
     base: fields.Base | None
     guarded: bool
+    step: runs.Step | None
+    rouses: bool
     append: None = None
 
 
@@ -109,7 +127,9 @@ def prepare(
         "stored_us": stored_us,
         "metadata": encoded_metadata,
     }
-    put = Put(columns, config, metadata, refuses, own_fields, packed)
+    goes_on = host.may_go_on(held)
+    step = attribute(columns, config, checkpoint, metadata, parent, goes_on=goes_on)
+    put = Put(step, columns, config, metadata, refuses, not goes_on, own_fields, packed)
     planned = None if parent is None else _below(put, parent)
     return planned or whole(put, dumps)
 
@@ -138,7 +158,8 @@ def _below(put: Put, parent: RecentPut) -> Below | None:
     stored, row = _laid_out(columns, layout, base)
     row["body"], row["parent_places"] = fields.encode_fields(held, apart), parent.encoded
     key = columns["thread_id"], columns["checkpoint_ns"]  # the second of two has to see the first
-    return Below(Append("log_append", row, stored, key), put, base)
+    append = Append("log_append", row, stored, key) if put.step is None else None
+    return Below(append, row, stored, put, base)
 
 
 def whole(put: Put, dumps: values.Dumps) -> Whole:
@@ -149,14 +170,14 @@ def whole(put: Put, dumps: values.Dumps) -> Whole:
     if base is not None:
         packed = packed._replace(base=fields.encode_base(base))
     body = fields.encode_fields(held, None if base is None else fields.NOTHING)
-    return Whole({**columns, "body": body}, packed, base, _is_guarded(put))
+    return Whole({**columns, "body": body}, packed, base, _is_guarded(put), put.step, put.rouses)
 
 
 def again(planned: Below | Whole, dumps: values.Dumps) -> Whole:
     """A put that nobody can say was stored below its parent: encoded whole, as it was when it was called."""
     assert isinstance(planned, Below), "a whole put is always stored"
     put, base = planned.put, planned.base
-    as_called = fields.decode_fields(planned.append.params["body"], None if base is None else fields.encode_base(base))
+    as_called = fields.decode_fields(planned.row["body"], None if base is None else fields.encode_base(base))
     return whole(put._replace(fields=as_called), dumps)
 
 
@@ -172,9 +193,12 @@ def store(tx: Tx, planned: Below | Whole) -> RecentPut | None:
         remembered: store it `again`.
     """
     if isinstance(planned, Below):
-        row = planned.append.params
-        return planned.append.stored if tx.run("log_append", **row) == 1 else None
-    columns, packed, base, guarded, _ = planned
+        row, stored, step = planned.row, planned.stored, planned.put.step
+        run = None if step is None else runs.plan(tx, step)
+        if tx.run("log_append", **(row if run is None else {**row, "run": run.run})) == 0:
+            return None
+        return stored if step is None else _recorded(tx, stored, run, step)
+    columns, packed, base, guarded, step, _, _ = planned
     checkpoint_id, parent_id = columns["checkpoint_id"], columns["parent_id"]
     if guarded:
         refuse_a_second_child(tx, columns["thread_id"], checkpoint_id, parent_id)
@@ -183,9 +207,19 @@ def store(tx: Tx, planned: Below | Whole) -> RecentPut | None:
     layout = values.lay_out(packed, checkpoint_id, parent_id, values.decode_places(found["places"]) if found else None)
     assert layout is not None, "a put whose values are all encoded lacks none"
     stored, row = _laid_out(columns, layout, base)
+    run = None if step is None else runs.plan(tx, step)
+    row["run"] = None if run is None else run.run
     if tx.run("put_insert", **row) == 0:
         _replace(tx, row)
-    return stored
+    return stored if step is None else _recorded(tx, stored, run, step)
+
+
+def _recorded(tx: Tx, stored: RecentPut, run: runs.Plan | None, step: runs.Step) -> RecentPut:
+    """Record what a root checkpoint changes, and remember whether the next one has to."""
+    if run is None:
+        return stored
+    status = runs.apply(tx, run, step)
+    return stored._replace(run=run.run if status is RunStatus.RUNNING else None)
 
 
 def _laid_out(
@@ -193,7 +227,7 @@ def _laid_out(
 ) -> tuple[RecentPut, Columns]:
     places, data = layout
     encoded = values.encode_places(places)
-    stored = RecentPut(columns["checkpoint_id"], places, encoded, base)
+    stored = RecentPut(columns["checkpoint_id"], places, encoded, base, columns["run"] or NO_RUN)
     return stored, {**columns, "places": encoded, "data": data}
 
 

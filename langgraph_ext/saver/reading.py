@@ -50,7 +50,8 @@ def fetch(tx: Tx, address: Address) -> Stored | None:
     stored = with_parts(tx, row, {})
     if address.checkpoint_id is None or address.checkpoint_ns:
         return stored  # the newest has no child, and only root graphs are asked (heads.py)
-    child = tx.maybe("put_child", **where, parent_id=address.checkpoint_id, checkpoint_id="")
+    named = {"thread_id": address.thread_id, "parent_id": address.checkpoint_id}
+    child = tx.maybe("place_child", **named, checkpoint_id="")
     return stored if child is None else replace(stored, superseded=True)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from langgraph_ext.saver.fields import Base
 from langgraph_ext.saver.values import Places
 
-__all__ = ["Recent", "RecentPut"]
+__all__ = ["NO_RUN", "Recent", "RecentPut"]
 
 _MOST_BYTES = 16 * 1024 * 1024
 """About what is remembered in all; the puts of the least recently used namespaces are forgotten first."""
@@ -23,6 +23,9 @@ _LEAST_BYTES = 1024
 _ENTRY_BYTES = 160
 """About what an entry of a base takes."""
 
+
+NO_RUN = 0
+"""No run has this number."""
 
 _NONE = None, 0
 
@@ -36,6 +39,8 @@ class RecentPut(NamedTuple):
     """The same places, as they are stored."""
     base: Base | None
     """The maps that its fields are stored as a difference from."""
+    run: int | None = NO_RUN
+    """The run it belongs to, if that is running; None if the ledger has to be asked."""
 
 
 class Recent:
@@ -51,6 +56,13 @@ class Recent:
         """The put of this very checkpoint, if it was the last of its namespace."""
         put, _ = self._puts.get((thread_id, checkpoint_ns), _NONE)
         return put if put is not None and put.checkpoint_id == checkpoint_id else None
+
+    def doubt_run(self, thread_id: str) -> None:
+        """Have the ledger asked at a thread's next put: its run may have stopped running."""
+        with self._mutex:
+            put, size = self._puts.get((thread_id, ""), _NONE)
+            if put is not None:
+                self._puts[thread_id, ""] = put._replace(run=None), size
 
     def remember(self, thread_id: str, checkpoint_ns: str, put: RecentPut) -> None:
         """Note a put after its commit."""

@@ -11,6 +11,8 @@ from collections.abc import Collection, Sequence
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.ledger import runs
+from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.delta import lineage, unseeded
@@ -18,26 +20,38 @@ from langgraph_ext.saver.delta import lineage, unseeded
 __all__ = ["copy_thread", "delete_for_runs", "delete_thread", "prune_thread", "rehome"]
 
 
-def delete_thread(tx: Tx, thread_id: str) -> None:
-    """Delete everything of a thread, in all its namespaces."""
-    tx.run("thread_delete", thread_id=thread_id)
+def delete_thread(tx: Tx, thread_id: str, *, stored_us: int) -> None:
+    """Delete everything of a thread, in all its namespaces. An event takes its place, behind all that goes."""
+    if tx.maybe("thread_exists", thread_id=thread_id) is None:
+        return
+    _say(tx, "thread.deleted", thread_id, stored_us)
+    tx.run("thread_delete", thread_id=thread_id, seq=tx.one("log_last")["seq"])
+    runs.forget_thread(tx, thread_id)
 
 
-def delete_for_runs(tx: Tx, run_ids: Sequence[str]) -> None:
+def delete_for_runs(tx: Tx, run_ids: Sequence[str], *, stored_us: int) -> None:
     """Delete the checkpoints of these runs, with their writes; every other checkpoint keeps its state."""
-    runs = set(run_ids)
-    for thread_id, checkpoint_ns in {
+    named = set(run_ids)
+    namespaces = {
         (row["thread_id"], row["checkpoint_ns"])
-        for run_id in sorted(runs)
+        for run_id in sorted(named)
         for row in tx.all("namespaces_of_run", run_id=run_id)
-    }:
+    }
+    for thread_id in sorted({thread_id for thread_id, _ in namespaces}):
+        _say(tx, "thread.pruned", thread_id, stored_us)
+    for thread_id, checkpoint_ns in sorted(namespaces):
         address = Address(thread_id, checkpoint_ns, None)
         rows = _puts(tx, address)
-        _take_away(tx, address, rows, doomed={row["checkpoint_id"] for row in rows if row["run_id"] in runs})
+        _take_away(tx, address, rows, doomed={row["checkpoint_id"] for row in rows if row["run_id"] in named})
+    for thread_id in sorted({thread_id for thread_id, _ in namespaces}):
+        runs.forget_undone(tx, thread_id, named)
 
 
-def prune_thread(tx: Tx, thread_id: str) -> None:
+def prune_thread(tx: Tx, thread_id: str, *, stored_us: int) -> None:
     """Keep the newest checkpoint of each namespace, with its writes, and what its DeltaChannels are rebuilt from."""
+    if tx.maybe("thread_exists", thread_id=thread_id) is None:
+        return
+    _say(tx, "thread.pruned", thread_id, stored_us)
     for named in tx.all("namespaces_of", thread_id=thread_id):
         address = Address(thread_id, named["checkpoint_ns"], None)
         rows = _puts(tx, address)
@@ -113,6 +127,13 @@ def _needed_by(tx: Tx, address: Address, survivors: Sequence[Row]) -> set[str]:
             if remaining <= lacking.get(checkpoint_id, set()):
                 break  # found it all, or the rest is that survivor's own walk
     return needed
+
+
+def _say(tx: Tx, event: str, thread_id: str, stored_us: int) -> None:
+    """Append the event of a deletion before its rows go: so its number, and none of theirs, is the last one given."""
+    newest = tx.one("thread_newest", thread_id=thread_id)["checkpoint_id"]
+    where = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": newest}
+    append_event(tx, name=event, run=None, **where, stored_us=stored_us)
 
 
 def _puts(tx: Tx, address: Address) -> list[Row]:

@@ -16,7 +16,6 @@ from typing import Any, Literal, Self
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
@@ -25,12 +24,18 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langgraph_ext.database import Database, Fsync, Tx, on_a_loop, open_database
+from langgraph_ext.database import Append, Database, Fsync, Tx, on_a_loop, open_database
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.saver import delta, host, listing, puts, reading, retention, task_writes
-from langgraph_ext.saver.config import Address, address_of, text
+from langgraph_ext.ledger import RunLedger
+from langgraph_ext.ledger.settlement import Staged
+from langgraph_ext.saver import delta, host, listing, puts, reading, task_writes
+from langgraph_ext.saver.config import Address, address_of
 from langgraph_ext.saver.entries import Entries
+from langgraph_ext.saver.identity import Seen
+from langgraph_ext.saver.observers import Observer, OnEvent, OnObserverError
 from langgraph_ext.saver.recent import Recent, RecentPut
+from langgraph_ext.saver.removal import Removal
+from langgraph_ext.saver.staging import Staging, beside
 from langgraph_ext.saver.versions import Version, next_version
 
 __all__ = ["LedgerSaver"]
@@ -38,7 +43,7 @@ __all__ = ["LedgerSaver"]
 Concurrency = Literal["refuse", "allow"]
 
 
-class LedgerSaver(BaseCheckpointSaver[Any]):
+class LedgerSaver(Removal):
     """A checkpointer on a SQLite file, for sync and async graphs alike.
 
     A call that returned is committed, and with `fsync="full"` synced to disk. A call that failed left nothing behind.
@@ -52,6 +57,9 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         serde: Encodes values; LangGraph's JsonPlusSerializer by default.
         concurrency: Of several runs at once on one thread, `"refuse"` (default) lets one go on; the others end with
             `ConflictError`, code `thread_conflict`. `"allow"` stores them all, as a fork.
+        on_event: Called with each `Event` of the database, in order and once, from this saver's first write on: after
+            the commit, before the call returns that made or noticed it.
+        on_observer_error: Called with the event and the error when `on_event` raises; logged by default.
 
     Raises:
         InvalidArgument: The URL names no database this package can open, or `concurrency` is neither word.
@@ -66,14 +74,19 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         fsync: Fsync = "full",
         serde: SerializerProtocol | None = None,
         concurrency: Concurrency = "refuse",
+        on_event: OnEvent | None = None,
+        on_observer_error: OnObserverError | None = None,
     ) -> None:
         super().__init__(serde=serde)
         if concurrency not in ("refuse", "allow"):
             raise InvalidArgument(f'concurrency is {concurrency!r}; it must be "refuse" or "allow"')
         self.concurrency = concurrency
         self.database = url if isinstance(url, Database) else open_database(url, fsync=fsync)
+        self.observer = Observer(on_event, on_observer_error) if on_event else None
         self.entries = Entries()
         self.recent = Recent()
+        self.staging = Staging()
+        self.seen = Seen()
 
     @classmethod
     def from_conn_string(cls, conn_string: str) -> Self:
@@ -121,6 +134,11 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
     ) -> None:
         await self.aclose()
 
+    @property
+    def ledger(self) -> RunLedger:
+        """What is recorded of the runs in this saver's database. It is closed with the saver."""
+        return RunLedger(self.database, serde=self.serde)
+
     # -- writing
 
     def put(
@@ -143,16 +161,19 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         """
         self.database.check()
         address = address_of(config, method="put")
+        if self.observer:
+            self.observer.begin(self.ledger)
         ahead = self.entries.ahead(address.thread_id)
         planned = self._prepare(address, config, checkpoint, metadata, new_versions)
         if ahead:
             self.entries.wait(ahead)
-        rouses = not host.may_go_on(checkpoint.get("channel_values", {}))
-        store = partial(puts.store, planned=planned)
-        stored = self.database.submit(store, append=planned.append, rouses=rouses)
-        if stored is None:
-            whole = puts.again(planned, self.serde.dumps_typed)
-            stored = self.database.submit(partial(puts.store, planned=whole))
+        if self.staging.any and (staged := self.staging.anchored(*address)):
+            with self.staging.settling(staged):
+                stored = self._submit_put(planned, staged)
+        else:
+            stored = self._submit_put(planned, ())
+        if self.observer:
+            self.observer.tell(self.ledger)
         return self._stored(config, address, stored)
 
     async def aput(
@@ -165,15 +186,20 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         """As `put`."""
         self.database.check()
         address = address_of(config, method="put")
+        if self.observer:
+            await self.observer.abegin(self.ledger)
         ahead = self.entries.ahead(address.thread_id)
         async with self.database.room():
             planned = self._prepare(address, config, checkpoint, metadata, new_versions)
             if ahead:
                 await self.entries.await_(ahead)
-            stored = await self.database.queue(partial(puts.store, planned=planned), planned.append)
-            if stored is None:
-                whole = puts.again(planned, self.serde.dumps_typed)
-                stored = await self.database.queue(partial(puts.store, planned=whole))
+            if self.staging.any and (staged := self.staging.anchored(*address)):
+                with self.staging.settling(staged):
+                    stored = await self._queue_put(planned, staged)
+            else:
+                stored = await self._queue_put(planned, ())
+        if self.observer:
+            await self.observer.atell(self.ledger)
         return self._stored(config, address, stored)
 
     def put_writes(
@@ -192,12 +218,20 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         entry = self.entries.enter(address.thread_id)
         try:
             written = self._prepare_writes(address, config, writes, task_id, task_path)
-            store = partial(task_writes.store, written=written)
             may_linger = task_writes.may_linger(written, task_path)
-            self.database.submit(store, append=written.append, may_linger=may_linger, queued=entry.leave)
+            if self.staging.any and (staged := self._staged_by(address, task_id)):
+                with self.staging.settling(staged):
+                    self.database.submit(self._settling(written, staged), queued=entry.leave)
+            else:
+                store = partial(task_writes.store, written=written)
+                self.database.submit(store, append=written.append, may_linger=may_linger, queued=entry.leave)
+            if written.call is not None:
+                self.recent.doubt_run(address.thread_id)
         finally:
             if not entry.left:
                 entry.leave()
+        if self.observer:
+            self.observer.tell(self.ledger)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -209,10 +243,19 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             entry = self.entries.enter(address.thread_id)
             try:
                 written = self._prepare_writes(address, config, writes, task_id, task_path)
-                committed = self.database.queue(partial(task_writes.store, written=written), written.append)
+                staged = self._staged_by(address, task_id) if self.staging.any else ()
+                if staged:
+                    committed = self.database.queue(self._settling(written, staged))
+                else:
+                    committed = self.database.queue(partial(task_writes.store, written=written), written.append)
             finally:
                 entry.leave()
-            await committed
+            with self.staging.settling(staged):
+                await committed
+        if written.call is not None:
+            self.recent.doubt_run(address.thread_id)
+        if self.observer:
+            await self.observer.atell(self.ledger)
 
     # -- reading
 
@@ -290,62 +333,6 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
         then = partial(delta.histories, channels=channels, loads=self.serde.loads_typed)
         return await self.database.aread_then(then, delta.walk, address, channels) if channels else {}
 
-    # -- taking away
-
-    def delete_thread(self, thread_id: str) -> None:
-        """Delete everything of a thread; nothing happens when there is no such thread."""
-        self.database.transact(retention.delete_thread, text(str(thread_id), "thread_id", "delete_thread"))
-
-    async def adelete_thread(self, thread_id: str) -> None:
-        """As `delete_thread`."""
-        await self.database.atransact(retention.delete_thread, text(str(thread_id), "thread_id", "delete_thread"))
-
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints whose metadata names one of these runs, with their writes. May be repeated.
-
-        Every other checkpoint keeps its state: values it shares with a deleted one move to it.
-        """
-        self.database.transact(retention.delete_for_runs, _texts(run_ids, "run id", "delete_for_runs"))
-
-    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """As `delete_for_runs`."""
-        await self.database.atransact(retention.delete_for_runs, _texts(run_ids, "run id", "delete_for_runs"))
-
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy a thread with all its history to a new thread id. A source that does not exist copies nothing.
-
-        Raises:
-            InvalidArgument: The target is not empty.
-        """
-        source, target = _texts([source_thread_id, target_thread_id], "thread_id", "copy_thread")
-        self.database.transact(retention.copy_thread, source, target, stored_us=self.database.clock_us())
-
-    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """As `copy_thread`."""
-        source, target = _texts([source_thread_id, target_thread_id], "thread_id", "copy_thread")
-        await self.database.atransact(retention.copy_thread, source, target, stored_us=self.database.clock_us())
-
-    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """Shorten threads, each in a transaction of its own.
-
-        Args:
-            thread_ids: The threads; one that does not exist is passed over.
-            strategy: `"keep_latest"` keeps the newest checkpoint of each namespace with its writes, and what its
-                DeltaChannels are rebuilt from. `"delete"` and `"delete_all"` delete the threads.
-
-        Raises:
-            InvalidArgument: The strategy is none of these.
-        """
-        transaction = _prune_by(strategy)
-        for thread_id in _texts(thread_ids, "thread_id", "prune"):
-            self.database.transact(transaction, thread_id)
-
-    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        """As `prune`."""
-        transaction = _prune_by(strategy)
-        for thread_id in _texts(thread_ids, "thread_id", "prune"):
-            await self.database.atransact(transaction, thread_id)
-
     # -- versions
 
     def get_next_version(self, current: Version | None, channel: None) -> Version:
@@ -364,6 +351,8 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             task_path,
             from_graph=host.from_graph(config),
             dumps=self.serde.dumps_typed,
+            plain=not host.is_encrypting(self.serde),
+            seen=self.seen,
             stored_us=self.database.clock_us(),
         )
 
@@ -386,6 +375,39 @@ class LedgerSaver(BaseCheckpointSaver[Any]):
             dumps=self.serde.dumps_typed,
             stored_us=self.database.clock_us(),
         )
+
+    def _staged_by(self, address: Address, task_id: str) -> Sequence[Staged]:
+        assert address.checkpoint_id is not None, "task_writes.prepare refuses a config without a checkpoint"
+        return self.staging.of_task(address.thread_id, address.checkpoint_id, task_id)
+
+    def _settling(self, written: task_writes.TaskWrites, staged: Sequence[Staged]) -> Callable[[Tx], None]:
+        """The transaction of a `put_writes` that settles what is staged, even if there are no writes."""
+        store = partial(task_writes.store, written=written)
+        return partial(beside, store=store, staged=staged, now_us=self.database.clock_us())
+
+    def _submit_put(self, planned: puts.Below | puts.Whole, staged: Sequence[Staged]) -> RecentPut | None:
+        store, append = self._store(planned, staged)
+        stored = self.database.submit(store, append=append, rouses=planned.rouses)
+        if stored is None:
+            store, _ = self._store(puts.again(planned, self.serde.dumps_typed), staged)
+            stored = self.database.submit(store)
+        return stored
+
+    async def _queue_put(self, planned: puts.Below | puts.Whole, staged: Sequence[Staged]) -> RecentPut | None:
+        stored = await self.database.queue(*self._store(planned, staged))
+        if stored is None:
+            stored = await self.database.queue(*self._store(puts.again(planned, self.serde.dumps_typed), staged))
+        return stored
+
+    def _store(
+        self, planned: puts.Below | puts.Whole, staged: Sequence[Staged]
+    ) -> tuple[Callable[[Tx], RecentPut | None], Append | None]:
+        """The transaction of a `put`; one that has to be made again settles nothing the first time."""
+        store = partial(puts.store, planned=planned)
+        if not staged:
+            return store, planned.append
+        now_us = self.database.clock_us()
+        return partial(beside, store=store, staged=staged, now_us=now_us, is_stored=lambda put: put is not None), None
 
     def _stored(self, config: RunnableConfig, address: Address, stored: RecentPut | None) -> RunnableConfig:
         """The end of a put: remember it, and name it."""
@@ -413,17 +435,3 @@ class _Done:
     def __await__(self) -> Generator[Any, Any, None]:
         return
         yield
-
-
-def _texts(values: Sequence[object], name: str, method: str) -> Sequence[str]:
-    if isinstance(values, str):
-        raise InvalidArgument(f"{method}: {values!r} is one {name}; pass a list of them")
-    return [text(str(value), name, method) for value in values]
-
-
-def _prune_by(strategy: str) -> Callable[[Tx, str], None]:
-    if strategy == "keep_latest":
-        return retention.prune_thread
-    if strategy in ("delete", "delete_all"):
-        return retention.delete_thread
-    raise InvalidArgument(f'prune: strategy is {strategy!r}; it must be "keep_latest" or "delete"')

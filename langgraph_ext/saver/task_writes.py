@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from langgraph_ext import canonical
 from langgraph_ext.database import Append, Tx
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.saver import host
+from langgraph_ext.ledger import calls
+from langgraph_ext.saver import facts, host
 from langgraph_ext.saver.config import APPENDED, Address, text
+from langgraph_ext.saver.identity import Seen
 from langgraph_ext.saver.values import Dumps
 from langgraph_ext.saver.writes import answers_in, are_partial, are_regular, encode_writes
 
@@ -19,7 +22,11 @@ class TaskWrites(NamedTuple):
     """What a task wrote, on its way into the log: checked and encoded."""
 
     append: Append | None
+    """The whole of it; None if there are no writes, or if the ledger has to be told."""
+    row: Mapping[str, object] | None
     """None if there are no writes."""
+    call: calls.Call | None
+    """What it says to the ledger, if it has to be told."""
     regular: bool
     """Whether it holds no error, interrupt, answer or scheduled task."""
 
@@ -32,9 +39,22 @@ def prepare(
     *,
     from_graph: bool,
     dumps: Dumps,
+    plain: bool,
+    seen: Seen,
     stored_us: int,
 ) -> TaskWrites:
-    """Check and encode, in the caller's thread. `from_graph`: they come from a running graph.
+    """Check and encode, in the caller's thread.
+
+    Args:
+        address: Thread, namespace and the checkpoint being executed.
+        writes: `(channel, value)` in the task's order.
+        task_id: The task.
+        task_path: Its path.
+        from_graph: Whether they come from a running graph.
+        dumps: The serde's encoder.
+        plain: Whether payloads may be kept without the serde.
+        seen: Where tasks were seen.
+        stored_us: When: microseconds since the epoch, UTC.
 
     Raises:
         InvalidArgument: The config names no checkpoint, or a name cannot be stored.
@@ -55,11 +75,20 @@ def prepare(
         "task_path": task_path,
         "answers": None if regular else answers_in(writes, task_id),
         "partial": 1 if from_graph and not regular and are_partial(writes) else None,
+        "event": facts.event_of(writes, task_id, task_path, regular=regular) if from_graph else None,
         "stored_us": stored_us,
         "body": body,
         "data": data,
     }
-    return TaskWrites(Append("log_append", row) if writes else None, regular)
+    if not writes:
+        return TaskWrites(None, None, None, regular)
+    if not from_graph or (regular and not seen.elsewhere(address, task_id, task_path)):
+        return TaskWrites(Append("log_append", row), row, None, regular)
+    call = facts.call_of(address, writes, task_id, task_path, dumps=dumps, plain=plain, stored_us=stored_us)
+    if call.error is not None:
+        details = {"error_type": call.error[0], "error_message": call.error[1]}
+        row["details"] = canonical.encode_plain(details).decode()
+    return TaskWrites(None, row, call, regular)
 
 
 def may_linger(written: TaskWrites, task_path: str) -> bool:
@@ -72,9 +101,15 @@ def may_linger(written: TaskWrites, task_path: str) -> bool:
 
 
 def store(tx: Tx, written: TaskWrites) -> None:
-    """Append them to the log. A call without writes leaves nothing."""
-    if written.append is not None and not (tx.repeated and _is_stored(tx, written.append.params)):
-        tx.run("log_append", **written.append.params)
+    """Append them to the log, and tell the ledger. A call without writes leaves nothing."""
+    row, call = written.row, written.call
+    if row is None or (tx.repeated and _is_stored(tx, row)):
+        return
+    if call is not None:
+        calls.check_identity(tx, call)
+    tx.run("log_append", **row)
+    if call is not None:
+        calls.record(tx, call)
 
 
 def _is_stored(tx: Tx, row: Mapping[str, object]) -> bool:

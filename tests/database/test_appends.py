@@ -55,11 +55,15 @@ class Story:
             "",
             from_graph=True,
             dumps=self.saver.serde.dumps_typed,
+            plain=True,
+            seen=self.saver.seen,
             stored_us=1,
         )
         assert written.append is not None
-        append = written.append._replace(params={**written.append.params, **changed})
-        return Queued(partial(task_writes.store, written=written._replace(append=append)), append)
+        assert written.row is not None
+        row = {**written.row, **changed}
+        append = written.append._replace(params=row)
+        return Queued(partial(task_writes.store, written=written._replace(append=append, row=row)), append)
 
     def put(self, **changed: Any) -> Queued:
         planned = puts.prepare(
@@ -74,8 +78,10 @@ class Story:
             stored_us=1,
         )
         assert isinstance(planned, puts.Below)
-        append = planned.append._replace(params={**planned.append.params, **changed}, stored="stored")
-        return Queued(partial(puts.store, planned=planned._replace(append=append)), append)
+        assert planned.append is not None
+        row = {**planned.row, **changed}
+        append = planned.append._replace(params=row, stored="stored")
+        return Queued(partial(puts.store, planned=planned._replace(append=append, row=row, stored="stored")), append)
 
     def commit(self, *calls: Queued) -> list[Any]:
         backend = self.saver.database._backend

@@ -15,10 +15,12 @@ from tests.database.long_threads import lengthen
 
 QUERIES = load_queries("sqlite")
 
-MAY_SCAN = {"scan_all"}
+MAY_SCAN = {"scan_all", "read_interrupts", "read_interrupts_pending", "read_interrupt_named"}
 """Rare listings that look at every row; whatever is not named here searches."""
 
-MAY_SORT = MAY_SCAN | {"scan_thread", "namespaces_of_run", "writes_orphans"}
+MAY_SORT = MAY_SCAN | {"scan_thread", "namespaces_of_run", "writes_orphans", "interrupts_of_task"}
+MAY_SORT |= {"read_interrupts_of_thread"}
+MAY_SORT |= {"verify_attempts_of_run", "verify_rows", "verify_run_events", "verify_tasks"}
 
 EXACT = {
     "put_places": "checkpoint_log_place (thread_id=? AND checkpoint_ns=? AND checkpoint_id=? AND listed>?)",

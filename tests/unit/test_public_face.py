@@ -15,7 +15,7 @@ import pytest
 import langgraph_ext
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLIC_MODULES = ["langgraph_ext", "langgraph_ext.errors"]
+PUBLIC_MODULES = ["langgraph_ext", "langgraph_ext.errors", "langgraph_ext.ledger"]
 NOT_NAMES_OF_OURS = {"TYPE_CHECKING", "annotations", "import_module"}
 PUBLIC_NAMES = [(module, name) for module in PUBLIC_MODULES for name in import_module(module).__all__]
 
@@ -67,6 +67,14 @@ def test_importing_the_package_loads_no_room() -> None:
     loaded = modules_after("import langgraph_ext")
     assert {"langgraph_ext"} == {name for name in loaded if name.startswith("langgraph_ext")}
     assert not loaded & {"langgraph", "langchain_core", "pydantic"}
+
+
+def test_importing_the_ledger_loads_no_langgraph() -> None:
+    """Whoever only reads what ran needs neither LangGraph nor its models, nor a driver for coroutines."""
+    loaded = modules_after("from langgraph_ext import RunLedger")
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("langgraph_ext.")}
+    assert {"canonical", "database", "errors", "ledger"} == rooms
+    assert loaded.isdisjoint({"langgraph", "langchain", "langchain_core", "pydantic", "aiosqlite"})
 
 
 def test_importing_the_saver_loads_no_engine() -> None:

@@ -1,12 +1,15 @@
 -- Queries of the saver, over checkpoint_log (see migrations/0001_checkpoint_log.sql).
--- `listed IS NOT NULL`: puts; `listed = 1`: puts that are not out of sight; `listed IS NULL`: calls of put_writes.
+-- `listed IS NOT NULL`: puts; `listed = 1`: puts that are not out of sight; `task_id IS NOT NULL`: calls of put_writes.
+-- A call has no `listed` either: where both are named, the index finds it by the one, and the other leaves events out.
 
 -- name: put_insert
 -- No row changes when the checkpoint id is already there (only one transaction writes at a time).
 INSERT INTO checkpoint_log (
-    listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, stored_us, metadata, places, body, data
+    listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, stored_us, metadata,
+    places, body, data
 ) SELECT
-    1, :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :stored_us, :metadata, :places, :body, :data
+    1, :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :run, :root_id, :inside, :sends, :stored_us,
+    :metadata, :places, :body, :data
 WHERE NOT EXISTS (
     SELECT 1 FROM checkpoint_log
     WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
@@ -16,11 +19,11 @@ WHERE NOT EXISTS (
 -- name: log_append
 -- A call; or a put below the newest one of its namespace, if the values of that one lie where the caller says they do.
 INSERT INTO checkpoint_log (
-    listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, task_id, task_path, answers, partial, stored_us,
-    metadata, places, body, data
+    listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, task_id, task_path,
+    answers, partial, event, details, stored_us, metadata, places, body, data
 ) SELECT
-    :listed, :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :task_id, :task_path, :answers, :partial,
-    :stored_us, :metadata, :places, :body, :data
+    :listed, :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :run, :root_id, :inside, :sends, :task_id,
+    :task_path, :answers, :partial, :event, :details, :stored_us, :metadata, :places, :body, :data
 WHERE :listed IS NULL OR (
     :checkpoint_id > :parent_id
     AND (:parent_id, :parent_places) = (
@@ -45,14 +48,6 @@ WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed = 1
 ORDER BY checkpoint_id DESC
 LIMIT 1;
 
--- name: put_child
--- The oldest child but :checkpoint_id. Ids sort by age, so it stands behind its parent.
-SELECT checkpoint_id FROM checkpoint_log
-WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id > :parent_id AND listed = 1
-    AND parent_id = :parent_id AND checkpoint_id <> :checkpoint_id
-ORDER BY checkpoint_id
-LIMIT 1;
-
 -- name: put_data
 SELECT data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
@@ -61,7 +56,7 @@ WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_i
 -- Calls have no metadata; to say so lets the index give them in their order.
 SELECT seq, task_id, task_path, partial, body, data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
-    AND listed IS NULL AND metadata IS NULL
+    AND listed IS NULL AND metadata IS NULL AND task_id IS NOT NULL
 ORDER BY seq;
 
 -- name: writes_same
@@ -82,19 +77,6 @@ WHERE later.thread_id = :thread_id AND later.answers IS NOT NULL AND later.seq >
     )
 ORDER BY later.seq
 LIMIT 1;
-
--- name: namespaces_of
--- A loose scan: one index seek a namespace, however many rows it holds.
-WITH RECURSIVE found (checkpoint_ns) AS (
-    SELECT min(checkpoint_ns) FROM checkpoint_log WHERE thread_id = :thread_id
-    UNION ALL
-    SELECT (
-        SELECT min(checkpoint_ns) FROM checkpoint_log
-        WHERE thread_id = :thread_id AND checkpoint_ns > found.checkpoint_ns
-    )
-    FROM found WHERE found.checkpoint_ns IS NOT NULL
-)
-SELECT checkpoint_ns FROM found WHERE checkpoint_ns IS NOT NULL;
 
 -- name: scan_namespace
 -- Keyset page of one namespace, newest first; an empty :needle finds every row.
@@ -153,12 +135,13 @@ DELETE FROM checkpoint_log WHERE seq = :seq;
 -- name: writes_delete
 DELETE FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
-    AND listed IS NULL;
+    AND listed IS NULL AND task_id IS NOT NULL;
 
 -- name: writes_orphans
 -- Calls for checkpoints that were never stored, older than the newest one that was.
 SELECT DISTINCT call.checkpoint_id FROM checkpoint_log AS call
 WHERE call.thread_id = :thread_id AND call.checkpoint_ns = :checkpoint_ns AND call.listed IS NULL
+    AND call.task_id IS NOT NULL
     AND call.checkpoint_id < :newest
     AND NOT EXISTS (
         SELECT 1 FROM checkpoint_log AS put
@@ -167,18 +150,30 @@ WHERE call.thread_id = :thread_id AND call.checkpoint_ns = :checkpoint_ns AND ca
     );
 
 -- name: thread_delete
-DELETE FROM checkpoint_log WHERE thread_id = :thread_id;
+-- What stood before the event that says so.
+DELETE FROM checkpoint_log WHERE thread_id = :thread_id AND +seq < :seq;
 
 -- name: thread_exists
-SELECT 1 AS found FROM checkpoint_log WHERE thread_id = :thread_id LIMIT 1;
+-- Whether it has anything but events.
+SELECT 1 AS found FROM checkpoint_log
+WHERE thread_id = :thread_id AND (listed IS NOT NULL OR task_id IS NOT NULL)
+ORDER BY checkpoint_ns, checkpoint_id
+LIMIT 1;
+
+-- name: thread_newest
+SELECT max(checkpoint_id) AS checkpoint_id FROM checkpoint_log WHERE thread_id = :thread_id;
+
+-- name: log_last
+SELECT max(seq) AS seq FROM checkpoint_log;
 
 -- name: thread_copied
 -- Whether every row of the target came with the copy of this moment.
 SELECT count(*) AS others FROM checkpoint_log
-WHERE seq IN (SELECT seq FROM checkpoint_log WHERE thread_id = :target) AND stored_us <> :stored_us;
+WHERE seq IN (SELECT seq FROM checkpoint_log WHERE thread_id = :target) AND stored_us <> :stored_us
+    AND (listed IS NOT NULL OR task_id IS NOT NULL);
 
 -- name: thread_copy
--- Places are relative to the thread (values.py), so rows are copied as they are.
+-- Places are relative to the thread (values.py), so rows are copied as they are; what a ledger says of them is not.
 INSERT INTO checkpoint_log (
     listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, stored_us, metadata,
     places, body, data
@@ -188,4 +183,5 @@ SELECT
     places, body, data
 FROM checkpoint_log
 WHERE seq IN (SELECT seq FROM checkpoint_log WHERE thread_id = :source)
+    AND (listed IS NOT NULL OR task_id IS NOT NULL)
 ORDER BY seq;

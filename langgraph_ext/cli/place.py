@@ -1,0 +1,74 @@
+"""Which database, and which run: what a command was told, looked up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from langgraph_ext.database import open_database
+from langgraph_ext.errors import InvalidArgument, StoreError
+from langgraph_ext.ledger import RunLedger, beginnings
+
+__all__ = ["ENVIRONMENT", "Place", "find", "opened", "run_id_of"]
+
+ENVIRONMENT: Final = "LANGGRAPH_EXT_DB"
+"""The environment variable that names the database."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """An existing file, and who named it."""
+
+    path: str
+    """Absolute."""
+    named_by: Literal["--db", "LANGGRAPH_EXT_DB"]
+
+
+def find(option: str | None) -> Place:
+    """The database file that the option names, or else the environment; it is neither opened nor created.
+
+    Raises:
+        InvalidArgument: Neither names one.
+        StoreError: There is no such file (`store_missing`).
+    """
+    named = option if option is not None else os.environ.get(ENVIRONMENT)
+    if not named:
+        raise InvalidArgument(f"no database is named; pass --db PATH, or set {ENVIRONMENT}=PATH")
+    path = open_database(named).name
+    if not os.path.isfile(path):
+        raise StoreError(
+            f"there is no database file {path!r}; check {_named_by(option)}",
+            code="store_missing",
+            details={"path": path},
+        )
+    return Place(path=path, named_by=_named_by(option))
+
+
+def _named_by(option: str | None) -> Literal["--db", "LANGGRAPH_EXT_DB"]:
+    return "--db" if option is not None else ENVIRONMENT
+
+
+@contextmanager
+def opened(option: str | None) -> Iterator[RunLedger]:
+    """The ledger in the database of `find`, closed at the end."""
+    with RunLedger(find(option).path) as ledger:
+        yield ledger
+
+
+def run_id_of(ledger: RunLedger, named: str) -> str:
+    """The id of the run that is named by it, or by a beginning of it.
+
+    Raises:
+        InvalidArgument: Several runs begin so.
+        NotFound: None does.
+    """
+    found = ledger.database.read(beginnings.run_ids, named, limit=3) if named else []
+    if named in found or len(found) == 1:
+        return named if named in found else found[0]
+    if not found:
+        return ledger.run(named).run_id
+    listed = ", ".join(map(repr, found[:2])) + (", …" if len(found) > 2 else "")
+    raise InvalidArgument(f"run {named!r} is the beginning of several ids ({listed}); give more of it")

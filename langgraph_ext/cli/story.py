@@ -1,0 +1,172 @@
+"""A run as a tree: its visits in order, each in the visit that it is a part of, with the questions it asked."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from langgraph_ext.cli.plain import iso
+from langgraph_ext.ledger.records import Interrupt, Run, RunStatus, Visit, VisitKind, VisitStatus
+from langgraph_ext.render import Node, duration, first_line
+
+__all__ = ["Shown", "run_node", "span_of"]
+
+Shown = Callable[[Interrupt], str]
+"""How a question's payload is shown; empty text hides it."""
+
+_Asker = tuple[str, str]
+"""Checkpoint and task."""
+
+_Counted = tuple[str, VisitKind, str | None, str, int | None]
+"""What ordinals count apart: run, kind, scope, node path, place."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Branch:
+    """A visit and what belongs under it. Without a visit: one that has begun, and has not ended yet."""
+
+    name: str
+    at: int
+    """Where it stands among its siblings: the first transition in it."""
+    visit: Visit | None = None
+    inside: list[_Branch] = field(default_factory=list)
+
+
+def run_node(run: Run, visits: Sequence[Visit], questions: Sequence[Interrupt], *, now: datetime, shown: Shown) -> Node:
+    """A run with all that happened in it.
+
+    Args:
+        run: The run.
+        visits: Its visits, by transition, the inherited ones first.
+        questions: Its interrupts, in their order.
+        now: For how long a running run has been running.
+        shown: How payloads are shown.
+    """
+    asked: dict[_Asker, list[Interrupt]] = defaultdict(list)
+    for question in questions:
+        asked[question.checkpoint_id, question.task_id].append(question)
+    askers = {(visit.checkpoint_id, visit.task_id) for visit in visits}
+    nobodys = [question for asker, group in asked.items() if asker not in askers for question in group]
+    several = {_counted(visit) for visit in visits if visit.ordinal > 1}
+    teller = _Teller(run=run, asked=asked, several=several, shown=shown)
+    children = [teller.node(branch) for branch in _grown(visits)] + teller.questions(nobodys)
+    return Node(label=f"run {run.run_id}", status=run.status, notes=_of_run(run, now), children=tuple(children))
+
+
+def span_of(run: Run, now: datetime) -> str:
+    """How long it took to where it stands, or, if it is running, for how long it has been running."""
+    if run.status is RunStatus.RUNNING:
+        return duration(max(now, run.started_at) - run.started_at)
+    return duration((run.ended_at or run.changed_at) - run.started_at)
+
+
+def _of_run(run: Run, now: datetime) -> tuple[str, ...]:
+    return (
+        span_of(run, now),
+        f"thread {run.thread_id}",
+        f"started {iso(run.started_at, digits=0)}",
+        f"fork of {run.fork_of}" if run.fork_of else "",
+        _error(run.error_type, run.error_message, over=run.status is not RunStatus.FAILED),
+    )
+
+
+def _error(kind: str | None, message: str | None, *, over: bool) -> str:
+    """The type and the first line; said to be over where it went on."""
+    if kind is None:
+        return ""
+    told = f"{kind}: {first_line(message)}" if message and message.strip() else kind
+    return f"after {told}" if over else told
+
+
+def _grown(visits: Iterable[Visit]) -> list[_Branch]:
+    """The branches of the root graph, in order, with all others inside them."""
+    ordered = list(visits)
+    branches = [_Branch(name=_name(visit), at=at, visit=visit) for at, visit in enumerate(ordered)]
+    of_task = {visit.task_id: branch for visit, branch in zip(ordered, branches, strict=True)}
+    roots: list[_Branch] = []
+    for visit, branch in zip(ordered, branches, strict=True):
+        if visit.scope is None:
+            roots.append(branch)
+            continue
+        if visit.scope not in of_task:  # it has not ended yet; what encloses it is not known either
+            of_task[visit.scope] = _Branch(name=visit.node_path.rpartition("/")[0] or "?", at=branch.at)
+            roots.append(of_task[visit.scope])
+        of_task[visit.scope].inside.append(branch)
+    return _in_order(roots)
+
+
+def _in_order(roots: list[_Branch]) -> list[_Branch]:
+    """By the first transition inside each: a subgraph's own visit ends after those in it."""
+    deepest_last: list[_Branch] = []
+    waiting = list(roots)
+    while waiting:
+        branch = waiting.pop()
+        deepest_last.append(branch)
+        waiting += branch.inside
+    for branch in reversed(deepest_last):
+        branch.inside.sort(key=lambda inner: inner.at)
+        branch.at = min([branch.at, *(inner.at for inner in branch.inside)])
+    return sorted(roots, key=lambda branch: branch.at)
+
+
+def _counted(visit: Visit) -> _Counted:
+    return visit.run_id, visit.kind, visit.scope, visit.node_path, visit.place
+
+
+def _name(visit: Visit) -> str:
+    if visit.kind is VisitKind.TASK:
+        return "@task"
+    name = visit.node if visit.node is not None else "?"
+    return f"{name} (error handler)" if visit.kind is VisitKind.ERROR_HANDLER else name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Teller:
+    """Says of every branch what is to be read."""
+
+    run: Run
+    asked: dict[_Asker, list[Interrupt]]
+    several: set[_Counted]
+    """What was visited more than once."""
+    shown: Shown
+
+    def node(self, branch: _Branch) -> Node:
+        """A branch with everything in it."""
+        children = tuple(self.node(inner) for inner in branch.inside)
+        if branch.visit is None:
+            return Node(label=branch.name, status="not ended", children=children)
+        visit = branch.visit
+        asked = self.questions(self.asked.get((visit.checkpoint_id, visit.task_id), []))
+        return Node(
+            label=branch.name + self._which(visit),
+            status=visit.status,
+            notes=self._notes(visit),
+            children=(*children, *asked),
+        )
+
+    def questions(self, asked: Iterable[Interrupt]) -> list[Node]:
+        """What was asked, and where that stands."""
+        return [
+            Node(
+                label=f"question {question.kind}" if question.kind else "question",
+                status=question.status,
+                notes=(f"id {question.interrupt_id}", self.shown(question)),
+            )
+            for question in asked
+        ]
+
+    def _which(self, visit: Visit) -> str:
+        place = "" if visit.place is None else f" [{visit.place}]"
+        return place + (f" #{visit.ordinal}" if _counted(visit) in self.several else "")
+
+    def _notes(self, visit: Visit) -> tuple[str, ...]:
+        return (
+            "inherited" if visit.inherited else f"+{duration(max(visit.last_at - self.run.started_at, _NOTHING))}",
+            f"{visit.attempts} attempts" if visit.attempts > 1 else "",
+            _error(visit.error_type, visit.error_message, over=visit.status is VisitStatus.SUCCEEDED),
+        )
+
+
+_NOTHING = datetime.min - datetime.min

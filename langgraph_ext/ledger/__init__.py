@@ -1,0 +1,34 @@
+"""The ledger: what is known of every run, in the database of the checkpoints.
+
+`RunLedger` reads it; the saver writes it, in the transactions that store checkpoints and writes.
+"""
+
+from langgraph_ext.ledger.ledger import RunLedger
+from langgraph_ext.ledger.records import (
+    ErrorRecord,
+    Event,
+    Finding,
+    Interrupt,
+    InterruptStatus,
+    Run,
+    RunStatus,
+    Snapshot,
+    Visit,
+    VisitKind,
+    VisitStatus,
+)
+
+__all__ = [
+    "ErrorRecord",
+    "Event",
+    "Finding",
+    "Interrupt",
+    "InterruptStatus",
+    "Run",
+    "RunLedger",
+    "RunStatus",
+    "Snapshot",
+    "Visit",
+    "VisitKind",
+    "VisitStatus",
+]

@@ -1,0 +1,189 @@
+"""Attempts: the physical executions of a visit, and the moves that their rows may make.
+
+    running ⇄ paused → succeeded, failed, cancelled, timed_out, interrupted
+
+Paused and succeeded are reached with a marker only, by `settlement.settle`; the other ends have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.ledger.event_rows import append_event
+
+__all__ = ["Attempt", "AttemptStatus", "append_attempt_event", "find", "interrupt_left", "may_move", "start"]
+
+
+class AttemptStatus(StrEnum):
+    """Where an attempt stands."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    INTERRUPTED = "interrupted"
+    """Nobody knows how it would have ended: its owner is gone, or said so itself."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it can never move again."""
+        return not _MOVES[self]
+
+
+_ENDS = frozenset(
+    {
+        AttemptStatus.SUCCEEDED,
+        AttemptStatus.FAILED,
+        AttemptStatus.CANCELLED,
+        AttemptStatus.TIMED_OUT,
+        AttemptStatus.INTERRUPTED,
+    }
+)
+
+_MOVES: Mapping[AttemptStatus, frozenset[AttemptStatus]] = {
+    AttemptStatus.RUNNING: _ENDS | {AttemptStatus.PAUSED},
+    AttemptStatus.PAUSED: _ENDS | {AttemptStatus.RUNNING},
+    **dict.fromkeys(_ENDS, frozenset[AttemptStatus]()),
+}
+"""Every move there is. Each is made by compare-and-set, on a row whose status is the one it starts from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One row of `attempt`, as the transaction read it; without marker and writes, which may be large."""
+
+    attempt_id: str
+    run: int
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    task_id: str
+    ordinal: int
+    """Which attempt-bearing part of its task, from 0."""
+    number: int
+    """Which attempt of its visit, from 1."""
+    epoch: int
+    """The fencing epoch of the lease it runs under."""
+    status: AttemptStatus
+    digest: str | None
+    """Of its marker: how it ended or, once it goes on, paused last."""
+    started_us: int
+    """Microseconds since the epoch, UTC; so is the next."""
+    ended_us: int | None
+
+
+def may_move(status: AttemptStatus, target: AttemptStatus) -> bool:
+    """Whether there is such a move."""
+    return target in _MOVES[status]
+
+
+def find(tx: Tx, attempt_id: str) -> Attempt | None:
+    """The attempt of this id, or None."""
+    row = tx.maybe("attempt_get", attempt_id=attempt_id)
+    return None if row is None else _from_row(row)
+
+
+def start(
+    tx: Tx,
+    *,
+    attempt_id: str,
+    run: int,
+    thread_id: str,
+    checkpoint_ns: str,
+    checkpoint_id: str,
+    task_id: str,
+    ordinal: int,
+    epoch: int,
+    now_us: int,
+) -> Attempt:
+    """Begin the next attempt of a visit. Beginning the same one again changes nothing.
+
+    Whether one may begin is not asked here: that is its admission's business.
+    """
+    tx.run(
+        "attempt_start",
+        attempt_id=attempt_id,
+        run=run,
+        thread_id=thread_id,
+        checkpoint_ns=checkpoint_ns,
+        checkpoint_id=checkpoint_id,
+        task_id=task_id,
+        ordinal=ordinal,
+        epoch=epoch,
+        started_us=now_us,
+    )
+    return _from_row(tx.one("attempt_get", attempt_id=attempt_id))
+
+
+def interrupt_left(tx: Tx, thread_id: str, *, epoch: int, now_us: int) -> tuple[str, ...]:
+    """Give up what the owners of earlier epochs left running on a thread; their ends can come no more.
+
+    Args:
+        tx: The transaction of an admission.
+        thread_id: The thread.
+        epoch: The present lease's: its own attempts run on.
+        now_us: Microseconds since the epoch, UTC.
+
+    Returns:
+        The ids of the attempts that are interrupted now, the oldest epoch first.
+    """
+    left = [_from_row(row) for row in tx.all("attempts_left", thread_id=thread_id, epoch=epoch)]
+    return tuple(
+        attempt.attempt_id
+        for attempt in left
+        if _end(tx, attempt, AttemptStatus.INTERRUPTED, now_us=now_us, reason="owner_lost")
+    )
+
+
+def append_attempt_event(tx: Tx, attempt: Attempt, status: AttemptStatus, *, now_us: int, **more: Any) -> None:
+    """Append `attempt.<status>`, for a move that was just made."""
+    append_event(
+        tx,
+        name=f"attempt.{status}",
+        run=attempt.run,
+        thread_id=attempt.thread_id,
+        checkpoint_ns=attempt.checkpoint_ns,
+        checkpoint_id=attempt.checkpoint_id,
+        details={
+            "attempt_id": attempt.attempt_id,
+            "task_id": attempt.task_id,
+            "ordinal": attempt.ordinal,
+            "number": attempt.number,
+            **more,
+        },
+        stored_us=now_us,
+    )
+
+
+def _end(tx: Tx, attempt: Attempt, target: AttemptStatus, *, now_us: int, **more: Any) -> bool:
+    """End an attempt without a marker, if it still stands where it was read; an event says so."""
+    assert may_move(attempt.status, target), f"{attempt.status} -> {target} is not a move"
+    key = attempt.attempt_id
+    moved = tx.run("attempt_end", attempt_id=key, expected=attempt.status, target=target, ended_us=now_us) == 1
+    if moved:
+        append_attempt_event(tx, attempt, target, now_us=now_us, **more)
+    return moved
+
+
+def _from_row(row: Row) -> Attempt:
+    return Attempt(
+        attempt_id=row["attempt_id"],
+        run=row["run"],
+        thread_id=row["thread_id"],
+        checkpoint_ns=row["checkpoint_ns"],
+        checkpoint_id=row["checkpoint_id"],
+        task_id=row["task_id"],
+        ordinal=row["ordinal"],
+        number=row["number"],
+        epoch=row["epoch"],
+        status=AttemptStatus(row["status"]),
+        digest=row["digest"],
+        started_us=row["started_us"],
+        ended_us=row["ended_us"],
+    )

@@ -1,0 +1,111 @@
+"""Interrupts: the questions that tasks ask, recorded with the write that asks them (rule L24).
+
+State machine:
+
+    pending ──▶ answered      its task took an answer, or its run went on behind it
+       └──────▶ superseded    its run ended, or new input came, without an answer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.ledger.event_rows import append_event
+from langgraph_ext.ledger.records import InterruptStatus
+
+__all__ = ["Place", "Question", "answer_up_to", "ask", "close_at", "close_of_run"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question, as its task asks it."""
+
+    interrupt_id: str
+    ordinal: int
+    """Which question of its task, from 0."""
+    kind: str | None
+    value_type: str
+    """`"json"`, or the serde's tag."""
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The task that asks, and when."""
+
+    run: int
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    root_id: str
+    """The root checkpoint that is being executed."""
+    task_id: str
+    task_path: str
+    now_us: int
+
+
+def ask(tx: Tx, place: Place, questions: Iterable[Question]) -> None:
+    """Record questions; one that is known adds nothing (a subgraph's is asked again by the graph around it)."""
+    for question in questions:
+        asked = tx.run(
+            "interrupt_insert",
+            thread_id=place.thread_id,
+            interrupt_id=question.interrupt_id,
+            run=place.run,
+            checkpoint_ns=place.checkpoint_ns,
+            checkpoint_id=place.checkpoint_id,
+            root_id=place.root_id,
+            task_id=place.task_id,
+            task_path=place.task_path,
+            ordinal=question.ordinal,
+            kind=question.kind,
+            value_type=question.value_type,
+            value=question.value,
+            now_us=place.now_us,
+        )
+        if asked:
+            details = {"interrupt_id": question.interrupt_id, "task_id": place.task_id}
+            append_event(
+                tx,
+                name="interrupt.requested",
+                run=place.run,
+                thread_id=place.thread_id,
+                checkpoint_ns=place.checkpoint_ns,
+                checkpoint_id=place.checkpoint_id,
+                details={**details, "kind": question.kind} if question.kind else details,
+                stored_us=place.now_us,
+            )
+
+
+def answer_up_to(tx: Tx, place: Place, count: int) -> None:
+    """A task says that it was given `count` answers: the questions before are answered."""
+    where = {"run": place.run, "task_id": place.task_id, "ordinal": count}
+    _close(tx, place.thread_id, tx.all("interrupts_of_task", **where), InterruptStatus.ANSWERED, place.now_us)
+
+
+def close_at(tx: Tx, thread_id: str, root_id: str, status: InterruptStatus, *, now_us: int) -> None:
+    """Close the open questions asked while a root checkpoint was executed, in its subgraphs too."""
+    _close(tx, thread_id, tx.all("interrupts_open_at", thread_id=thread_id, root_id=root_id), status, now_us)
+
+
+def close_of_run(tx: Tx, thread_id: str, run: int, status: InterruptStatus, *, now_us: int) -> None:
+    """Close the open questions of a run."""
+    _close(tx, thread_id, tx.all("interrupts_open", run=run), status, now_us)
+
+
+def _close(tx: Tx, thread_id: str, questions: Iterable[Row], status: InterruptStatus, now_us: int) -> None:
+    for question in questions:
+        where = {"thread_id": thread_id, "interrupt_id": question["interrupt_id"]}
+        tx.run("interrupt_close", **where, status=status, now_us=now_us)
+        append_event(
+            tx,
+            name=f"interrupt.{status}",
+            run=question["run"],
+            thread_id=thread_id,
+            checkpoint_ns=question["checkpoint_ns"],
+            checkpoint_id=question["checkpoint_id"],
+            details={"interrupt_id": question["interrupt_id"]},
+            stored_us=now_us,
+        )

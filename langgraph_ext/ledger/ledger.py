@@ -1,0 +1,290 @@
+"""RunLedger: the door to what is known about runs.
+
+Each method is a pair of doors over one transaction function: what is asked for is checked at once, read in one
+snapshot, and decoded when the snapshot is over. Nothing here writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Generator
+from functools import partial
+from os import PathLike
+from types import TracebackType
+from typing import Self
+
+from langgraph_ext.database import Database, open_database
+from langgraph_ext.ledger import events, following, listing, snapshot, verify, visits
+from langgraph_ext.ledger.listing import Serde
+from langgraph_ext.ledger.records import (
+    ErrorRecord,
+    Event,
+    Finding,
+    Interrupt,
+    Run,
+    RunStatus,
+    Snapshot,
+    Visit,
+    VisitStatus,
+)
+
+__all__ = ["RunLedger"]
+
+
+class RunLedger:
+    """What ran, how often, with what result, and what it asked: read from the database that the saver writes.
+
+    Reading blocks no writer. A ledger of its own may stand in any process.
+
+    Args:
+        url: A path or `"sqlite:///runs.db"`, closed by `close`; or a `Database` that is open elsewhere and stays so.
+        serde: Decodes the payloads of questions that are not JSON; without it their value is None.
+
+    Raises:
+        InvalidArgument: The URL names no database this package can open.
+
+    Every method may raise `StoreError` (`store_missing` if there is no such file), `InvalidArgument` for what can never
+    be asked, and, where it takes the name of a run, `NotFound` (`run_not_found`).
+    """
+
+    def __init__(self, url: str | PathLike[str] | Database, *, serde: Serde | None = None) -> None:
+        self._owned = not isinstance(url, Database)
+        self.database = url if isinstance(url, Database) else open_database(url, create=False)
+        self._serde = serde
+
+    # -- life
+
+    def close(self) -> None:
+        """Close the database, if this ledger opened it. May be called twice."""
+        if self._owned:
+            self.database.close()
+
+    async def aclose(self) -> None:
+        """As `close`, without holding the event loop."""
+        if self._owned:
+            await self.database.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    # -- runs
+
+    def runs(
+        self,
+        *,
+        thread_id: str | None = None,
+        status: RunStatus | str | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> list[Run]:
+        """Runs, newest first.
+
+        Args:
+            thread_id: Only those of this thread.
+            status: Only those that stand so.
+            before: Only those that began before the run of this id: for the next page, the last one of this page.
+            limit: At most so many.
+        """
+        return self.database.read(listing.ask_runs(thread_id=thread_id, status=status, before=before, limit=limit))
+
+    async def aruns(
+        self,
+        *,
+        thread_id: str | None = None,
+        status: RunStatus | str | None = None,
+        before: str | None = None,
+        limit: int = 100,
+    ) -> list[Run]:
+        """As `runs`."""
+        ask = listing.ask_runs(thread_id=thread_id, status=status, before=before, limit=limit)
+        return await self.database.aread(ask)
+
+    def run(self, run_id: str) -> Run:
+        """One run."""
+        return self.database.read(listing.ask_run(run_id))
+
+    async def arun(self, run_id: str) -> Run:
+        """As `run`."""
+        return await self.database.aread(listing.ask_run(run_id))
+
+    def snapshot(self, run_id: str) -> Snapshot:
+        """How a run stands, how many visits it has made, and what it waits for, at one point."""
+        return snapshot.developed(self.database.read(snapshot.ask_snapshot(run_id)), self._serde)
+
+    async def asnapshot(self, run_id: str) -> Snapshot:
+        """As `snapshot`."""
+        then = partial(snapshot.developed, serde=self._serde)
+        return await self.database.aread_then(then, snapshot.ask_snapshot(run_id))
+
+    # -- what a run did
+
+    def visits(
+        self,
+        run_id: str,
+        *,
+        status: VisitStatus | str | None = None,
+        node_path: str | None = None,
+        inherited: bool = False,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> list[Visit]:
+        """Visits of a run, by transition.
+
+        Args:
+            run_id: The run.
+            status: Only those that stand so.
+            node_path: Only those of this node.
+            inherited: Also those before the fork, for a run that is one: in front of the others, and beyond the limit.
+            after: Only those behind this transition.
+            limit: At most so many; None: all.
+        """
+        ask = visits.ask_visits(
+            run_id, status=status, node_path=node_path, inherited=inherited, after=after, limit=limit
+        )
+        return self.database.read(ask)
+
+    async def avisits(
+        self,
+        run_id: str,
+        *,
+        status: VisitStatus | str | None = None,
+        node_path: str | None = None,
+        inherited: bool = False,
+        after: int = 0,
+        limit: int | None = None,
+    ) -> list[Visit]:
+        """As `visits`."""
+        ask = visits.ask_visits(
+            run_id, status=status, node_path=node_path, inherited=inherited, after=after, limit=limit
+        )
+        return await self.database.aread(ask)
+
+    def errors(self, run_id: str, *, after: int = 0, limit: int = 100) -> list[ErrorRecord]:
+        """Errors of a run's tasks, in their order: those that were overcome, too.
+
+        Args:
+            run_id: The run.
+            after: Only those behind this cursor.
+            limit: At most so many.
+        """
+        return self.database.read(events.ask_errors(run_id, after=after, limit=limit))
+
+    async def aerrors(self, run_id: str, *, after: int = 0, limit: int = 100) -> list[ErrorRecord]:
+        """As `errors`."""
+        return await self.database.aread(events.ask_errors(run_id, after=after, limit=limit))
+
+    def interrupts(
+        self,
+        *,
+        thread_id: str | None = None,
+        run_id: str | None = None,
+        pending: bool | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> list[Interrupt]:
+        """Questions that tasks asked, oldest first.
+
+        Args:
+            thread_id: Only those of this thread.
+            run_id: Only those of this run.
+            pending: True: only those that wait for an answer; False: only those that do not.
+            kind: Only those whose payload has this `"kind"`.
+            limit: At most so many.
+            after: Only those behind the one of this id: for the next page, the last one of this page.
+        """
+        ask = listing.ask_interrupts(
+            thread_id=thread_id, run_id=run_id, pending=pending, kind=kind, limit=limit, after=after
+        )
+        return listing.given_out(self.database.read(ask), self._serde)
+
+    async def ainterrupts(
+        self,
+        *,
+        thread_id: str | None = None,
+        run_id: str | None = None,
+        pending: bool | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+        after: str | None = None,
+    ) -> list[Interrupt]:
+        """As `interrupts`."""
+        ask = listing.ask_interrupts(
+            thread_id=thread_id, run_id=run_id, pending=pending, kind=kind, limit=limit, after=after
+        )
+        return await self.database.aread_then(partial(listing.given_out, serde=self._serde), ask)
+
+    # -- events
+
+    def events(self, run_id: str | None = None, *, after: int = 0, limit: int = 100) -> list[Event]:
+        """What happened, in the order in which it became known; of one run, with its number in the run.
+
+        Args:
+            run_id: The run; None: of all of them, and of what belongs to none.
+            after: Only those behind this cursor: for the next page, that of this page's last event.
+            limit: At most so many.
+        """
+        return self.database.read(events.ask_events(run_id, after=after, limit=limit))
+
+    async def aevents(self, run_id: str | None = None, *, after: int = 0, limit: int = 100) -> list[Event]:
+        """As `events`."""
+        return await self.database.aread(events.ask_events(run_id, after=after, limit=limit))
+
+    def follow(
+        self,
+        run_id: str | None = None,
+        *,
+        after: int = 0,
+        poll_seconds: float = 0.1,
+        idle_seconds: float | None = None,
+    ) -> Generator[Event, None, None]:
+        """Events as they come: of one run until it has ended, of all of them for ever.
+
+        It holds a connection of its own until it ends or is closed.
+
+        Args:
+            run_id: The run; None: all.
+            after: Only events behind this cursor. Each event carries the one to go on with.
+            poll_seconds: How often to look whether anybody has committed.
+            idle_seconds: End after so much silence; None: wait for ever.
+        """
+        begin, patience = following.start(run_id, after), following.patience(poll_seconds, idle_seconds)
+        return following.follow(self.database, begin, patience)
+
+    def afollow(
+        self,
+        run_id: str | None = None,
+        *,
+        after: int = 0,
+        poll_seconds: float = 0.1,
+        idle_seconds: float | None = None,
+    ) -> AsyncGenerator[Event, None]:
+        """As `follow`; close it with `aclose()` if it is left before its end."""
+        begin, patience = following.start(run_id, after), following.patience(poll_seconds, idle_seconds)
+        return following.afollow(self.database, begin, patience)
+
+    # -- soundness
+
+    def verify(self, run_id: str | None = None) -> list[Finding]:
+        """What should not be so; an empty list when all is sound.
+
+        Args:
+            run_id: Look at this run only; None: at the whole ledger.
+        """
+        return verify.verify(self.database, run_id)
+
+    async def averify(self, run_id: str | None = None) -> list[Finding]:
+        """As `verify`."""
+        return await verify.averify(self.database, run_id)

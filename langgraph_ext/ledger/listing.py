@@ -1,0 +1,186 @@
+"""Listings of runs and of questions: keyset pages, a query of its own for each way to narrow them down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.errors import InvalidArgument, NotFound
+from langgraph_ext.ledger.node_paths import NodePaths
+from langgraph_ext.ledger.records import Interrupt, InterruptStatus, Run, RunStatus
+from langgraph_ext.ledger.rows import at_least, moment, one_of, run_named, run_record, text_or_none
+
+__all__ = ["Asked", "Serde", "ask_interrupts", "ask_run", "ask_runs", "given_out", "pending_of"]
+
+_ABOVE = 2**63 - 1
+"""Above every run's number."""
+
+_START: dict[str, object] = {"requested_us": -1, "interrupt_id": "", "last_thread": ""}
+"""Before every question."""
+
+
+class Serde(Protocol):
+    """The part of a serializer that decodes."""
+
+    def loads_typed(self, data: tuple[str, bytes], /) -> Any:
+        """The value that was encoded as this type tag and these bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question's row, and the name of the node that asked."""
+
+    row: Row
+    node: str | None
+
+
+def ask_run(run_id: str) -> Callable[[Tx], Run]:
+    """One run, ready to be read."""
+    named = text_or_none(run_id, "run_id") or ""
+    return lambda tx: run_record(run_named(tx, named))
+
+
+def ask_runs(
+    *, thread_id: str | None, status: RunStatus | str | None, before: str | None, limit: int
+) -> Callable[[Tx], list[Run]]:
+    """A page of runs, newest first, ready to be read.
+
+    Raises:
+        InvalidArgument: There is no such status, or `limit` is below 1.
+    """
+    return partial(
+        _runs,
+        thread_id=text_or_none(thread_id, "thread_id"),
+        status=one_of(RunStatus, status, "status"),
+        before=text_or_none(before, "before"),
+        size=at_least(1, limit, "limit"),
+    )
+
+
+def _runs(tx: Tx, *, thread_id: str | None, status: RunStatus | None, before: str | None, size: int) -> list[Run]:
+    below = _ABOVE if before is None else run_named(tx, before)["run"]
+    if thread_id is not None and status is not None:
+        rows = tx.all("read_runs_of_thread_with_status", thread_id=thread_id, status=status, before=below, size=size)
+    elif thread_id is not None:
+        rows = tx.all("read_runs_of_thread", thread_id=thread_id, before=below, size=size)
+    elif status is not None:
+        rows = tx.all("read_runs_with_status", status=status, before=below, size=size)
+    else:
+        rows = tx.all("read_runs", before=below, size=size)
+    return [run_record(row) for row in rows]
+
+
+def ask_interrupts(
+    *,
+    thread_id: str | None,
+    run_id: str | None,
+    pending: bool | None,
+    kind: str | None,
+    limit: int,
+    after: str | None,
+) -> Callable[[Tx], list[Asked]]:
+    """A page of questions, oldest first, ready to be read.
+
+    Raises:
+        InvalidArgument: `limit` is below 1, `pending` is neither True, False nor None.
+    """
+    if pending not in (True, False, None):
+        raise InvalidArgument(f"pending is {pending!r}; it must be True, False or None")
+    return partial(
+        _interrupts,
+        thread_id=text_or_none(thread_id, "thread_id"),
+        run_id=text_or_none(run_id, "run_id"),
+        wanted={"pending": None if pending is None else int(pending), "kind": text_or_none(kind, "kind")},
+        size=at_least(1, limit, "limit"),
+        after=text_or_none(after, "after"),
+    )
+
+
+def _interrupts(
+    tx: Tx, *, thread_id: str | None, run_id: str | None, wanted: Mapping[str, object], size: int, after: str | None
+) -> list[Asked]:
+    run = None if run_id is None else run_named(tx, run_id)
+    if run is not None and thread_id not in (None, run["thread_id"]):
+        return []
+    start = _start(tx, thread_id if run is None else run["thread_id"], after)
+    if run is not None:
+        rows = tx.all("read_interrupts_of_run", run=run["run"], size=size, **wanted, **_in_one_run(start))
+    elif thread_id is not None:
+        rows = tx.all("read_interrupts_of_thread", thread_id=thread_id, size=size, **start, **wanted)
+    elif wanted["pending"]:
+        rows = tx.all("read_interrupts_pending", kind=wanted["kind"], size=size, **start)
+    else:
+        rows = tx.all("read_interrupts", size=size, **start, **wanted)
+    return _with_nodes(tx, rows)
+
+
+def _in_one_run(start: Mapping[str, object]) -> dict[str, object]:
+    """A run has one thread."""
+    return {name: value for name, value in start.items() if name != "last_thread"}
+
+
+def pending_of(tx: Tx, run: Row) -> list[Asked]:
+    """Every question of a run that waits for its answer."""
+    start = _in_one_run(_START)
+    return _with_nodes(tx, tx.all("read_interrupts_of_run", run=run["run"], size=_ABOVE, pending=1, kind=None, **start))
+
+
+def _start(tx: Tx, thread_id: str | None, after: str | None) -> Mapping[str, object]:
+    """Where a page begins: behind the question of this id."""
+    if after is None:
+        return _START
+    row = tx.maybe("read_interrupt_named", thread_id=thread_id, interrupt_id=after)
+    if row is None:
+        raise NotFound(
+            f"interrupt {after!r} is not in this ledger; interrupts() lists those that are",
+            code="interrupt_not_found",
+            details={"interrupt_id": after},
+        )
+    return {
+        "requested_us": row["requested_us"],
+        "interrupt_id": row["interrupt_id"],
+        "last_thread": row["thread_id"],
+    }
+
+
+def _with_nodes(tx: Tx, rows: list[Row]) -> list[Asked]:
+    paths = NodePaths(tx)
+    asked = []
+    for row in rows:
+        placed = paths.placed(row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"])
+        asked.append(Asked(row, paths.stood(placed, row["task_path"]).node))
+    return asked
+
+
+def given_out(asked: list[Asked], serde: Serde | None) -> list[Interrupt]:
+    """The questions as they are given out; done when the snapshot is over, as decoding may take its time."""
+    return [_record(each.row, each.node, serde) for each in asked]
+
+
+def _record(row: Row, node: str | None, serde: Serde | None) -> Interrupt:
+    return Interrupt(
+        interrupt_id=row["interrupt_id"],
+        run_id=row["run_id"],
+        thread_id=row["thread_id"],
+        checkpoint_ns=row["checkpoint_ns"],
+        checkpoint_id=row["checkpoint_id"],
+        task_id=row["task_id"],
+        node=node,
+        ordinal=row["ordinal"],
+        kind=row["kind"],
+        value=_value(row["value_type"], row["value"], serde),
+        value_type=row["value_type"],
+        status=InterruptStatus(row["status"]),
+        requested_at=moment(row["requested_us"]),
+        closed_at=None if row["closed_us"] is None else moment(row["closed_us"]),
+    )
+
+
+def _value(kind: str, data: bytes, serde: Serde | None) -> Any:
+    if kind == "json":
+        return canonical.decode(data)
+    return None if serde is None else serde.loads_typed((kind, data))

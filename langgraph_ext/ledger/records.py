@@ -1,0 +1,213 @@
+"""Records: what the ledger gives out. Plain frozen values, each as it was in the snapshot it was read in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+__all__ = [
+    "ErrorRecord",
+    "Event",
+    "Finding",
+    "Interrupt",
+    "InterruptStatus",
+    "Run",
+    "RunStatus",
+    "Snapshot",
+    "Visit",
+    "VisitKind",
+    "VisitStatus",
+]
+
+
+class RunStatus(StrEnum):
+    """Where a run stands."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    IDLE = "idle"
+    FAILED = "failed"
+    RECOVERY_REQUIRED = "recovery_required"
+    SUCCEEDED = "succeeded"
+    CANCELLED = "cancelled"
+    BUDGET_EXHAUSTED = "budget_exhausted"
+    COMPENSATING = "compensating"
+    RECONCILIATION_REQUIRED = "reconciliation_required"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is to come."""
+        return self in (RunStatus.SUCCEEDED, RunStatus.CANCELLED, RunStatus.BUDGET_EXHAUSTED)
+
+
+class VisitStatus(StrEnum):
+    """How a visit went, by what its task has written so far."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    PAUSED = "paused"
+
+
+class VisitKind(StrEnum):
+    """What a task ran."""
+
+    NODE = "node"
+    ERROR_HANDLER = "error_handler"
+    TASK = "task"
+    """A `@task` of LangGraph's functional API, whose name a saver is not told."""
+
+
+class InterruptStatus(StrEnum):
+    """Where a question stands."""
+
+    PENDING = "pending"
+    ANSWERED = "answered"
+    SUPERSEDED = "superseded"
+    """The run ended, or went on from new input, without an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One logical execution on a thread: from an input to its end, across interrupts, resumes and crashes."""
+
+    run_id: str
+    thread_id: str
+    status: RunStatus
+    fork_of: str | None
+    """The run whose checkpoint it branched off."""
+    first_checkpoint_id: str
+    last_checkpoint_id: str
+    """The root checkpoint at which its status changed last."""
+    error_type: str | None
+    error_message: str | None
+    """Of the error that made it fail, also after it went on."""
+    started_at: datetime
+    changed_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """One task of LangGraph's, seen from the ledger: a node, in a scope, at a checkpoint."""
+
+    run_id: str
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    task_id: str
+    kind: VisitKind
+    node: str | None
+    """None where a saver is not told the name (`@task`)."""
+    node_path: str
+    """Names of the nodes from the root graph to this one, joined by `/`; `?` where one is not known."""
+    scope: str | None
+    """The task of the enclosing visit; None in the root graph."""
+    place: int | None
+    """Its place among the tasks of one `Send` fan-out, from 0."""
+    ordinal: int
+    """Which visit of this node path in this scope and run, from 1."""
+    transition: int
+    """Which visit of the run, from 1; an inherited one has 0."""
+    status: VisitStatus
+    attempts: int
+    """How often it ended: in success, in an error, or at a question."""
+    error_type: str | None
+    error_message: str | None
+    """Of its last error, also when it succeeded afterwards."""
+    first_at: datetime
+    last_at: datetime
+    inherited: bool
+    """Whether it happened before the fork, in the run that this one branched off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupt:
+    """One question of a task."""
+
+    interrupt_id: str
+    run_id: str
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    task_id: str
+    node: str | None
+    ordinal: int
+    """Which question of its task, from 0."""
+    kind: str | None
+    """The payload's own `"kind"`."""
+    value: Any
+    """The payload; None if it is no JSON and the ledger has no serde to decode it with."""
+    value_type: str
+    """`"json"`, or the serde's type tag."""
+    status: InterruptStatus
+    requested_at: datetime
+    closed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened, at its place in the order of commits."""
+
+    cursor: int
+    """Give it as `after=` to read on behind it."""
+    run_seq: int | None
+    """Its place among the events of its run, from 1 without gaps; only where one run's events are read."""
+    name: str
+    """`noun.verb`, such as `run.started`, `visit.succeeded`, `interrupt.requested`."""
+    run_id: str | None
+    """None if it belongs to no run: a thread was deleted, or the checkpoint is not stored yet."""
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    task_id: str | None
+    node: str | None
+    node_path: str | None
+    scope: str | None
+    details: Mapping[str, Any]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRecord:
+    """One error of a task, also of one that succeeded later."""
+
+    cursor: int
+    run_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    task_id: str
+    node: str | None
+    node_path: str
+    status: VisitStatus
+    """`failed`, `cancelled` or `timed_out`."""
+    error_type: str
+    error_message: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A run at one point: everything in it was read in one snapshot of the database."""
+
+    run: Run
+    cursor: int
+    """The last event that it holds."""
+    transitions: int
+    visits: Mapping[VisitStatus, int]
+    """How many visits stand how."""
+    pending: tuple[Interrupt, ...]
+    """Questions without an answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that should not be so."""
+
+    code: str
+    run_id: str | None
+    message: str

@@ -1,0 +1,287 @@
+"""Runs: how they begin, go on and end, learned from the root checkpoints that are stored.
+
+State machine (the only legal moves; `_MOVES` below is the same table):
+
+    begin ──▶ running ◀──▶ paused          a question was asked, or answered
+                 │  ▲──▶ idle              its loop stopped without an end
+                 │  ▲──▶ failed            a task failed; `invoke(None)` may go on
+                 ▼
+             succeeded, cancelled          also out of paused, idle and failed
+
+A run begins with an input, with a fork, or when a graph goes on where no run is open. `plan` looks and decides, `apply`
+writes: the checkpoint's row is stored in between, with the number of its run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.ledger.event_rows import append_event
+from langgraph_ext.ledger.interrupts import close_at, close_of_run
+from langgraph_ext.ledger.records import InterruptStatus, RunStatus
+
+__all__ = ["At", "Ending", "Plan", "Step", "apply", "forget_thread", "forget_undone", "move", "plan"]
+
+_OPEN = frozenset((RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED))
+
+_MOVES = {
+    RunStatus.RUNNING: {RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED},
+    RunStatus.PAUSED: {RunStatus.RUNNING, RunStatus.IDLE},
+    RunStatus.IDLE: {RunStatus.RUNNING},
+    RunStatus.FAILED: {RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.IDLE},
+    RunStatus.SUCCEEDED: {RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.IDLE},
+    RunStatus.CANCELLED: _OPEN,
+}
+"""`target -> the statuses it may follow`."""
+
+_EVENTS = {
+    RunStatus.RUNNING: "run.resumed",
+    RunStatus.PAUSED: "run.paused",
+    RunStatus.IDLE: "run.stopped",
+    RunStatus.FAILED: "run.failed",
+    RunStatus.SUCCEEDED: "run.succeeded",
+    RunStatus.CANCELLED: "run.cancelled",
+}
+
+_NOTHING_LEFT = "nothing_left"
+
+
+class Ending(StrEnum):
+    """What a root checkpoint says about its run's end."""
+
+    GOES_ON = "goes_on"
+    SETTLED = "settled"
+    UNKNOWN = "unknown"
+    """Nothing in it starts a task, and nothing says that this is an end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A root checkpoint, as far as the ledger is concerned."""
+
+    thread_id: str
+    checkpoint_id: str
+    parent_id: str | None
+    run_id: str | None
+    """Metadata's."""
+    source: str | None
+    """Metadata's: `input`, `loop`, `update`, `fork`."""
+    from_graph: bool
+    """Whether a running graph stores it, and not a program or `update_state`."""
+    ending: Ending
+    stored_us: int
+
+
+class At(NamedTuple):
+    """Where and when a run changes."""
+
+    thread_id: str
+    checkpoint_id: str
+    """Of the root graph."""
+    now_us: int
+
+
+class Plan(NamedTuple):
+    """To which run a checkpoint belongs, and what that changes."""
+
+    run: int
+    begins: bool = False
+    run_id: str = ""
+    fork_of: str | None = None
+    supersedes: int | None = None
+    """A run that its input closes."""
+    known: bool = False
+    """Whether the checkpoint was stored before."""
+
+
+def plan(tx: Tx, step: Step) -> Plan | None:
+    """Decide to which run a root checkpoint belongs; None if to none. Writes nothing."""
+    stored = _place(tx, step.thread_id, step.checkpoint_id)
+    if stored is not None:
+        return None if stored["run"] is None else Plan(stored["run"], known=True)
+    parent = None if step.parent_id is None else _place(tx, step.thread_id, step.parent_id)
+    run = None if parent is None or parent["run"] is None else tx.one("run_get", run=parent["run"])
+    is_open = run is not None and run["status"] in _OPEN
+    if not step.from_graph:
+        return (
+            Plan(run["run"]) if run is not None and is_open and _is_newest(tx, step.thread_id, step.parent_id) else None
+        )
+    above, branches = _run_above(tx, step)
+    branches = branches or step.source == "fork"
+    if run is not None and is_open and not branches and step.source != "input":
+        return Plan(run["run"])
+    return Plan(
+        _next(tx),
+        begins=True,
+        run_id=_name(tx, step),
+        fork_of=above["run_id"] if above is not None and branches else None,
+        supersedes=run["run"] if run is not None and is_open and not branches else None,
+    )
+
+
+def apply(tx: Tx, planned: Plan, step: Step) -> RunStatus | None:
+    """Record what storing the checkpoint changes; returns the run's status, None if nothing is said about it."""
+    if planned.known or not step.from_graph:
+        return None
+    at = At(step.thread_id, step.checkpoint_id, step.stored_us)
+    if planned.supersedes is not None:
+        _supersede(tx, planned, at)
+    if planned.begins:
+        where = {"run": planned.run, "thread_id": step.thread_id, "checkpoint_id": step.checkpoint_id}
+        tx.run("run_insert", **where, run_id=planned.run_id, fork_of=planned.fork_of, now_us=step.stored_us)
+        _event(tx, "run.started", planned.run, at, {"fork_of": planned.fork_of} if planned.fork_of else None)
+    else:
+        if step.parent_id is not None:  # it went on behind the questions asked there
+            close_at(tx, step.thread_id, step.parent_id, InterruptStatus.ANSWERED, now_us=step.stored_us)
+        _go_on(tx, planned.run, step, at)
+    if step.ending is Ending.SETTLED:
+        close_of_run(tx, step.thread_id, planned.run, InterruptStatus.SUPERSEDED, now_us=step.stored_us)
+        move(tx, planned.run, RunStatus.SUCCEEDED, at)
+    elif step.ending is Ending.UNKNOWN:
+        move(tx, planned.run, RunStatus.IDLE, at, details={"reason": _NOTHING_LEFT})
+    return _status(tx, planned.run)
+
+
+def move(
+    tx: Tx,
+    run: int,
+    target: RunStatus,
+    at: At,
+    *,
+    error: tuple[str, str] | None = None,
+    details: dict[str, object] | None = None,
+) -> bool:
+    """Move a run along the state machine, with the event that says so.
+
+    Args:
+        tx: The transaction that makes it move.
+        run: Its number.
+        target: Where to.
+        at: Where and when.
+        error: Type and message of what made it fail.
+        details: Of the event.
+
+    Returns:
+        Whether it moved: not if it is there already, or has gone where this move does not start (rule L46: the first
+        terminal status wins).
+    """
+    status = _status(tx, run)
+    if status not in _MOVES[target]:
+        return False
+    moved = tx.run(
+        "run_move",
+        run=run,
+        expected=status,
+        target=target,
+        checkpoint_id=at.checkpoint_id,
+        now_us=at.now_us,
+        ended_us=at.now_us if target.ended else None,
+        error_type=error[0] if error else None,
+        error_message=error[1] if error else None,
+    )
+    assert moved == 1, "nobody else writes in this transaction"
+    if error:
+        details = {**(details or {}), "error_type": error[0], "error_message": error[1]}
+    _event(tx, _EVENTS[target], run, at, details)
+    return True
+
+
+def forget_thread(tx: Tx, thread_id: str) -> None:
+    """Delete what the ledger's own tables hold of a thread."""
+    if tx.maybe("runs_of_thread", thread_id=thread_id) is not None:
+        tx.run("interrupts_delete", thread_id=thread_id)
+        tx.run("attempts_delete", thread_id=thread_id)
+        tx.run("runs_delete", thread_id=thread_id)
+
+
+def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:
+    """Delete the runs of these names that have no checkpoint left, with their events and questions."""
+    for run_id in sorted(run_ids):
+        run = tx.maybe("run_named", run_id=run_id)
+        if run is not None and run["thread_id"] == thread_id and not tx.all("run_places", run=run["run"]):
+            tx.run("interrupts_of_run_delete", run=run["run"])
+            tx.run("attempts_of_run_delete", run=run["run"])
+            tx.run("run_events_delete", run=run["run"])
+            tx.run("run_delete", run=run["run"])
+
+
+def _go_on(tx: Tx, run: int, step: Step, at: At) -> None:
+    """A checkpoint that follows the one at which its run stopped, failed or asked shows that it runs again.
+
+    One that was being executed then does not: under durability `async` it may be stored after what its tasks did.
+    """
+    found = tx.one("run_get", run=run)
+    stays_idle = step.ending is Ending.UNKNOWN and found["status"] == RunStatus.IDLE
+    if found["last_id"] < step.checkpoint_id and not stays_idle:
+        move(tx, run, RunStatus.RUNNING, at)
+
+
+def _supersede(tx: Tx, planned: Plan, at: At) -> None:
+    """New input on a thread whose last run is open: that one comes to nothing more."""
+    old = planned.supersedes
+    assert old is not None
+    last = tx.maybe("run_stopped_why", run=old)
+    close_of_run(tx, at.thread_id, old, InterruptStatus.SUPERSEDED, now_us=at.now_us)
+    if last is not None and last["event"] == "run.stopped" and _NOTHING_LEFT in (last["details"] or ""):
+        move(tx, old, RunStatus.SUCCEEDED, at)
+    else:
+        move(tx, old, RunStatus.CANCELLED, at, details={"reason": "superseded", "by": planned.run_id})
+
+
+def _status(tx: Tx, run: int) -> RunStatus:
+    return RunStatus(tx.one("run_get", run=run)["status"])
+
+
+def _place(tx: Tx, thread_id: str, checkpoint_id: str) -> Row | None:
+    return tx.maybe("place_get", thread_id=thread_id, checkpoint_ns="", checkpoint_id=checkpoint_id)
+
+
+def _is_newest(tx: Tx, thread_id: str, checkpoint_id: str | None) -> bool:
+    newest = tx.maybe("place_newest", thread_id=thread_id)
+    return newest is not None and newest["checkpoint_id"] == checkpoint_id
+
+
+def _run_above(tx: Tx, step: Step) -> tuple[Row | None, bool]:
+    """The run of the nearest ancestor that has one, and whether it, or one in between, has another child."""
+    child, above, branches = step.checkpoint_id, step.parent_id, False
+    while above is not None:
+        where = {"thread_id": step.thread_id, "parent_id": above, "checkpoint_id": child}
+        branches = branches or (
+            not _is_newest(tx, step.thread_id, above) and tx.maybe("place_child", **where) is not None
+        )
+        place = _place(tx, step.thread_id, above)
+        if place is None:
+            break
+        if place["run"] is not None:
+            return tx.one("run_get", run=place["run"]), branches
+        child, above = above, place["parent_id"]
+    return None, branches
+
+
+def _next(tx: Tx) -> int:
+    return int(tx.one("run_last")["run"] or 0) + 1
+
+
+def _name(tx: Tx, step: Step) -> str:
+    """Metadata's run id; the checkpoint's, if there is none or another run has it already."""
+    if step.run_id is not None and tx.maybe("run_named", run_id=step.run_id) is None:
+        return step.run_id
+    taken = tx.maybe("run_named", run_id=step.checkpoint_id) is not None
+    return f"{step.thread_id}:{step.checkpoint_id}" if taken else step.checkpoint_id
+
+
+def _event(tx: Tx, name: str, run: int, at: At, details: dict[str, object] | None) -> None:
+    append_event(
+        tx,
+        name=name,
+        run=run,
+        thread_id=at.thread_id,
+        checkpoint_ns="",
+        checkpoint_id=at.checkpoint_id,
+        details=details,
+        stored_us=at.now_us,
+    )

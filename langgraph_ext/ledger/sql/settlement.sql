@@ -1,0 +1,40 @@
+-- Queries of attempts and their ends (see migrations/0002_run.sql). Markers and writes may be large: only who needs them
+-- reads them.
+
+-- name: attempt_start
+-- No row changes when this very attempt is there already.
+INSERT INTO attempt (
+    attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, started_us
+) SELECT
+    :attempt_id, :run, :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :ordinal,
+    (
+        SELECT coalesce(max(number), 0) + 1 FROM attempt
+        WHERE thread_id = :thread_id AND checkpoint_id = :checkpoint_id AND task_id = :task_id AND ordinal = :ordinal
+    ),
+    :epoch, 'running', :started_us
+WHERE NOT EXISTS (SELECT 1 FROM attempt WHERE attempt_id = :attempt_id);
+
+-- name: attempt_get
+SELECT
+    attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, started_us,
+    ended_us
+FROM attempt WHERE attempt_id = :attempt_id;
+
+-- name: attempts_left
+-- Running under an epoch that is over.
+SELECT
+    attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, started_us,
+    ended_us
+FROM attempt
+WHERE thread_id = :thread_id AND status = 'running' AND epoch < :epoch
+ORDER BY epoch;
+
+-- name: attempt_end
+-- Compare-and-set. Who ends without a marker keeps none, not even that of a pause.
+UPDATE attempt SET status = :target, marker = NULL, digest = NULL, writes = NULL, ended_us = :ended_us
+WHERE attempt_id = :attempt_id AND status = :expected;
+
+-- name: attempt_settle
+-- Compare-and-set.
+UPDATE attempt SET status = :target, marker = :marker, digest = :digest, writes = :writes, ended_us = :ended_us
+WHERE attempt_id = :attempt_id AND status = :expected AND epoch = :epoch;

@@ -1,0 +1,240 @@
+"""Verification: what should not be so, found by reading everything once, in pages.
+
+Each page is a snapshot of its own, and what is compared stands in one page; so a database that is being written to
+gives no false findings, and one of any size needs no more memory than a page and what was found.
+
+    code                      what was found
+    task_identity             a task's calls stand in two namespaces, or under two task paths (rules L1, L2)
+    run_missing               rows of a run that does not exist
+    run_not_started           a run without its `run.started`
+    run_started_twice         a run with several of them
+    run_succeeded_twice       a run with several successful ends
+    run_status                a run's status is not what its last event says
+    interrupt_open            a run has ended and a question of it is pending
+    interrupt_missing         a run is paused and no question of it is pending
+    interrupt_orphan          a question of a run that does not exist
+    attempt_orphan            an attempt of a run that does not exist
+    attempt_marker            an attempt's marker is not the one its digest was made of
+    attempt_writes            an attempt's writes are not those its marker names by their digest
+    attempt_succeeded_twice   an attempt succeeded after another of its visit had
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Database, Row, Tx
+from langgraph_ext.ledger.node_paths import NodePaths
+from langgraph_ext.ledger.records import Finding, RunStatus
+from langgraph_ext.ledger.rows import run_named, text_or_none
+
+__all__ = ["averify", "verify"]
+
+_RUNS = 100
+_ROWS = 20_000
+_BLOBS = 16
+"""Attempts in a page: their writes may be long."""
+
+_SAYS: Mapping[str, RunStatus] = {
+    **{f"run.{status}": status for status in RunStatus},
+    "run.started": RunStatus.RUNNING,
+    "run.resumed": RunStatus.RUNNING,
+    "run.stopped": RunStatus.IDLE,
+}
+"""The status that each event leaves a run in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a page had to report, and where the next one begins (None: nowhere)."""
+
+    findings: list[Finding]
+    rest: Any = None
+
+
+class Sweep(Protocol):
+    """One way through the database, page by page."""
+
+    def __call__(self, tx: Tx, after: Any, /) -> Page: ...
+
+
+def verify(database: Database, run_id: str | None) -> list[Finding]:
+    """Everything that should not be so; an empty list when the ledger is sound.
+
+    Raises:
+        NotFound: There is no run of this name (`run_not_found`).
+    """
+    findings: list[Finding] = []
+    for sweep, after in _sweeps(run_id):
+        page = Page([], after)
+        while page.rest is not None:
+            page = database.read(partial(_turned, sweep=sweep, after=page.rest))
+            findings += page.findings
+    return _once(findings)
+
+
+async def averify(database: Database, run_id: str | None) -> list[Finding]:
+    """As `verify`."""
+    findings: list[Finding] = []
+    for sweep, after in _sweeps(run_id):
+        page = Page([], after)
+        while page.rest is not None:
+            page = await database.aread(partial(_turned, sweep=sweep, after=page.rest))
+            findings += page.findings
+    return _once(findings)
+
+
+def _turned(tx: Tx, *, sweep: Sweep, after: Any) -> Page:
+    return sweep(tx, after)
+
+
+def _once(findings: list[Finding]) -> list[Finding]:
+    """Rows of one missing run may stand in several pages."""
+    return list({(each.code, each.run_id, each.message): each for each in findings}.values())
+
+
+def _sweeps(run_id: str | None) -> list[tuple[Sweep, Any]]:
+    named = text_or_none(run_id, "run_id")
+    if named is None:
+        return [(_runs, 0), (_rows, 0), (_tasks, ""), (_interrupts, ("", "")), (_attempts, "")]
+    return [
+        (partial(_one_run, run_id=named), 0),
+        (partial(_tasks_of_run, run_id=named), 0),
+        (partial(_attempts_of_run, run_id=named), ""),
+    ]
+
+
+# -- runs
+
+
+def _runs(tx: Tx, after: int, /) -> Page:
+    runs = tx.all("verify_runs", after=after, size=_RUNS)
+    findings = [finding for run in runs for finding in _of_run(tx, run)]
+    return Page(findings, runs[-1]["run"] if len(runs) == _RUNS else None)
+
+
+def _one_run(tx: Tx, after: int, /, *, run_id: str) -> Page:
+    return Page(list(_of_run(tx, run_named(tx, run_id))))
+
+
+def _of_run(tx: Tx, run: Row) -> Iterator[Finding]:
+    run_id, status = run["run_id"], RunStatus(run["status"])
+    events = {row["event"]: row for row in tx.all("verify_run_events", run=run["run"])}
+    counts = {event: row["number"] for event, row in events.items()}
+    if counts.get("run.started", 0) != 1:
+        code = "run_started_twice" if "run.started" in counts else "run_not_started"
+        yield Finding(
+            code=code, run_id=run_id, message=f"run {run_id!r} has {counts.get('run.started', 0)} run.started"
+        )
+    if counts.get("run.succeeded", 0) > 1:
+        message = f"run {run_id!r} has {counts['run.succeeded']} run.succeeded"
+        yield Finding(code="run_succeeded_twice", run_id=run_id, message=message)
+    telling = [row for event, row in events.items() if event in _SAYS]
+    last = max(telling, key=lambda row: row["last"])["event"] if telling else None
+    if last is not None and _SAYS[last] is not status:
+        message = f"run {run_id!r} is {status}, and the last event that changed it is {last}"
+        yield Finding(code="run_status", run_id=run_id, message=message)
+    pending = tx.one("verify_pending", run=run["run"])["number"]
+    if status.ended and pending:
+        message = f"run {run_id!r} is {status}, and {pending} of its questions are pending"
+        yield Finding(code="interrupt_open", run_id=run_id, message=message)
+    if status is RunStatus.PAUSED and not pending:
+        message = f"run {run_id!r} is paused, and none of its questions is pending"
+        yield Finding(code="interrupt_missing", run_id=run_id, message=message)
+
+
+# -- rows of the log
+
+
+def _rows(tx: Tx, after: int, /) -> Page:
+    last = tx.one("read_last")["seq"] or 0
+    findings = [
+        Finding(
+            code="run_missing",
+            run_id=None,
+            message=f"rows of the log belong to run number {row['run']}, which is not there",
+        )
+        for row in tx.all("verify_rows", after=after, upto=after + _ROWS)
+    ]
+    return Page(findings, after + _ROWS if after + _ROWS < last else None)
+
+
+def _tasks(tx: Tx, after: str, /) -> Page:
+    thread_id = tx.one("verify_thread_after", after=after)["thread_id"]
+    if thread_id is None:
+        return Page([])
+    return Page(list(_of_thread(tx, thread_id)), thread_id)
+
+
+def _tasks_of_run(tx: Tx, after: int, /, *, run_id: str) -> Page:
+    found = _of_thread(tx, run_named(tx, run_id)["thread_id"])
+    return Page([finding for finding in found if finding.run_id == run_id])
+
+
+def _of_thread(tx: Tx, thread_id: str) -> Iterator[Finding]:
+    paths = NodePaths(tx)
+    for row in tx.all("verify_tasks", thread_id=thread_id):
+        places = (paths.placed(thread_id, ns, row["checkpoint_id"]) for ns in (row["checkpoint_ns"], row["other_ns"]))
+        runs = [placed.run for placed in places if placed is not None]
+        task = f"task {row['task_id']!r} of checkpoint {row['checkpoint_id']!r} in thread {thread_id!r}"
+        first, second = (row["checkpoint_ns"], row["task_path"]), (row["other_ns"], row["other_path"])
+        message = f"{task} has calls as {first!r} and as {second!r}"
+        yield Finding(code="task_identity", run_id=paths.run_id(runs[0] if runs else None), message=message)
+
+
+# -- questions and attempts
+
+
+def _interrupts(tx: Tx, after: tuple[str, str], /) -> Page:
+    rows = tx.all("verify_interrupts", thread_id=after[0], interrupt_id=after[1], size=_RUNS)
+    findings = [
+        Finding(
+            code="interrupt_orphan",
+            run_id=None,
+            message=f"interrupt {row['interrupt_id']!r} of thread {row['thread_id']!r} belongs to a missing run",
+        )
+        for row in rows
+    ]
+    return Page(findings, (rows[-1]["thread_id"], rows[-1]["interrupt_id"]) if len(rows) == _RUNS else None)
+
+
+def _attempts(tx: Tx, after: str, /) -> Page:
+    return _page_of_attempts(tx.all("verify_attempts", after=after, size=_BLOBS))
+
+
+def _attempts_of_run(tx: Tx, after: str, /, *, run_id: str) -> Page:
+    run = run_named(tx, run_id)["run"]
+    return _page_of_attempts(tx.all("verify_attempts_of_run", run=run, after=after, size=_BLOBS))
+
+
+def _page_of_attempts(rows: list[Row]) -> Page:
+    findings = [
+        Finding(code=code, run_id=row["run_id"], message=f"attempt {row['attempt_id']!r} {what}")
+        for row in rows
+        for code, what in _of_attempt(row)
+    ]
+    return Page(findings, rows[-1]["attempt_id"] if len(rows) == _BLOBS else None)
+
+
+def _of_attempt(row: Row) -> Iterator[tuple[str, str]]:
+    if row["run_id"] is None:
+        yield "attempt_orphan", "belongs to a run that is not there"
+    if row["status"] == "succeeded" and row["follows_success"]:
+        yield "attempt_succeeded_twice", "succeeded after another attempt of its visit had"
+    marker = row["marker"]
+    if marker is None:
+        return
+    if canonical.digest(marker) != row["digest"]:
+        yield "attempt_marker", "has a marker that its digest was not made of"
+    elif row["writes"] is not None and _named_writes(marker) != canonical.digest(row["writes"]):
+        yield "attempt_writes", "has writes that its marker does not name"
+
+
+def _named_writes(marker: bytes) -> object:
+    """The digest of the writes, as a marker has it under `writes`."""
+    content = canonical.decode(marker)
+    return content.get("writes") if isinstance(content, dict) else None

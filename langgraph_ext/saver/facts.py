@@ -1,0 +1,132 @@
+"""Facts: what LangGraph's calls say to the ledger, in the ledger's words.
+
+The end of a run (rule L54), the outcome of a task (rule L9) and its questions (rule L24) are read off what `put` and
+`put_writes` carry. All of it is decided here, before the transaction; the ledger decides what follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langgraph.checkpoint.base import Checkpoint
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
+
+from langgraph_ext import canonical
+from langgraph_ext.ledger.calls import Call
+from langgraph_ext.ledger.interrupts import Question
+from langgraph_ext.ledger.records import VisitStatus
+from langgraph_ext.ledger.runs import Ending
+from langgraph_ext.saver import host
+from langgraph_ext.saver.config import Address
+from langgraph_ext.saver.values import Dumps
+
+__all__ = ["SUCCEEDED", "call_of", "ending_of", "event_of", "sends_of"]
+
+Writes = Sequence[tuple[str, Any]]
+
+SUCCEEDED = "visit.succeeded"
+
+_MOST_TEXT = 64 * 1024
+"""Bytes of an error's message that are kept (UTF-8)."""
+
+
+def ending_of(checkpoint: Checkpoint) -> Ending:
+    """What a root checkpoint in which nothing starts a task says about the end of its run.
+
+    It is an end where the channels are those of a StateGraph or of an entrypoint; other graphs start their tasks by
+    channels of any name.
+    """
+    return Ending.SETTLED if host.is_known_kind(checkpoint.get("channel_versions", {})) else Ending.UNKNOWN
+
+
+def sends_of(values: Mapping[str, Any]) -> str | None:
+    """The nodes of a checkpoint's scheduled tasks, in their order, as a JSON list; None if there are none."""
+    sends = host.sends(values)
+    return canonical.encode_plain([str(send.node) for send in sends]).decode() if sends else None
+
+
+def event_of(writes: Writes, task_id: str, task_path: str, *, regular: bool) -> str | None:
+    """The event that a task's writes are; None if no task of a node made them.
+
+    LangGraph takes a task for finished when it has a write that is not a control write, unless an error came with it.
+    """
+    if not host.is_task(task_id, task_path):
+        return None
+    if regular:
+        return SUCCEEDED
+    channels = {channel for channel, _ in writes}
+    if ERROR in channels:
+        return f"visit.{_failure(next(value for channel, value in writes if channel == ERROR))}"
+    if INTERRUPT in channels:
+        return f"visit.{VisitStatus.PAUSED}"
+    return None if channels <= host.CONTROL_CHANNELS or channels == {host.SCHEDULED} else SUCCEEDED
+
+
+def _error_of(writes: Writes, *, plain: bool) -> tuple[str, str] | None:
+    """Type and message of the error among a task's writes. Not `plain`: the message may not be kept as it is."""
+    for channel, error in writes:
+        if channel == ERROR:
+            return type(error).__name__, _cut(str(error)) if plain else ""
+    return None
+
+
+def call_of(
+    address: Address, writes: Writes, task_id: str, task_path: str, *, dumps: Dumps, plain: bool, stored_us: int
+) -> Call:
+    """What a call says beyond its output."""
+    event = event_of(writes, task_id, task_path, regular=False)
+    given = [value for channel, value in writes if channel == RESUME]
+    answers = max((len(value) for value in given if isinstance(value, list)), default=0) if event else 0
+    asked = [one for channel, value in writes if channel == INTERRUPT for one in host.questions(value)]
+    assert address.checkpoint_id is not None
+    return Call(
+        thread_id=address.thread_id,
+        checkpoint_ns=address.checkpoint_ns,
+        checkpoint_id=address.checkpoint_id,
+        task_id=task_id,
+        task_path=task_path,
+        outcome=VisitStatus(event.partition(".")[2]) if event else None,
+        error=_error_of(writes, plain=plain),
+        handled=any(channel == host.ERROR_SOURCE_NODE for channel, _ in writes),
+        answers=answers,
+        questions=tuple(_question(one, answers + at, dumps, plain) for at, one in enumerate(asked)),
+        resumes=task_id == host.NULL_TASK and bool(given),
+        stored_us=stored_us,
+    )
+
+
+def _question(asked: Any, ordinal: int, dumps: Dumps, plain: bool) -> Question:
+    kind = asked.value.get("kind") if plain and isinstance(asked.value, dict) else None
+    value_type, value = _payload(asked.value, dumps, plain)
+    return Question(
+        interrupt_id=str(asked.id),
+        ordinal=ordinal,
+        kind=kind if isinstance(kind, str) else None,
+        value_type=value_type,
+        value=value,
+    )
+
+
+def _payload(value: Any, dumps: Dumps, plain: bool) -> tuple[str, bytes]:
+    """As JSON, which anybody can read, if it is that; else as the serde has it."""
+    if plain:
+        try:
+            return "json", canonical.encode_plain(value)
+        except TypeError:
+            pass
+    return dumps(value)
+
+
+def _failure(error: object) -> VisitStatus:
+    if host.is_cancellation(error):
+        return VisitStatus.CANCELLED
+    return VisitStatus.TIMED_OUT if host.is_timeout(error) else VisitStatus.FAILED
+
+
+def _cut(message: str) -> str:
+    encoded = message.encode("utf-8", "replace")
+    if len(encoded) <= _MOST_TEXT:
+        return encoded.decode()
+    kept = encoded[:_MOST_TEXT].decode(errors="ignore")
+    return f"{kept}… [{len(encoded) - len(kept.encode())} bytes more]"

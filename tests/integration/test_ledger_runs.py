@@ -1,0 +1,484 @@
+"""What the ledger learns of runs from a saver that graphs run on: beginnings, ends, outcomes, questions, forks."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+from langgraph.channels import LastValue
+from langgraph.errors import NodeError
+from langgraph.graph import END, START, StateGraph
+from langgraph.pregel import NodeBuilder, Pregel
+from langgraph.types import Command, TimeoutPolicy
+
+from langgraph_ext import LedgerSaver
+from langgraph_ext.errors import ConflictError
+from tests.support.apps import CONFIG, Boom, State, answered, asks, fails, fan, line, names, says, tried
+from tests.support.build import checkpoint, cid, config, metadata
+
+
+def running(given: Any) -> Any:
+    """A config as a running graph gives it."""
+    return {"configurable": {**given["configurable"], "__pregel_runtime": None}}
+
+
+def statuses(saver: LedgerSaver) -> list[str]:
+    """Of all runs, the oldest first."""
+    return [str(run.status) for run in reversed(saver.ledger.runs())]
+
+
+def only_run(saver: LedgerSaver) -> Any:
+    (run,) = saver.ledger.runs()
+    return run
+
+
+def run_events(saver: LedgerSaver) -> list[str]:
+    """Names of what happened to runs and questions, in order."""
+    return [name for name in names(saver.ledger.events(limit=1000)) if not name.startswith("visit.")]
+
+
+def outcomes(saver: LedgerSaver, run_id: str | None = None) -> dict[str, str]:
+    """How the visits of a run stand, by node path; the newest of a path wins."""
+    return {
+        visit.node_path: str(visit.status) for visit in saver.ledger.visits(run_id or saver.ledger.runs()[0].run_id)
+    }
+
+
+# -- L54: when a run is settled
+
+
+def test_l54_a_run_is_settled_by_the_checkpoint_after_which_nothing_starts(saver: LedgerSaver, durability: Any) -> None:
+    """And not before: while its nodes run, it is running."""
+    seen: list[Any] = []
+
+    def second(state: State) -> dict[str, Any]:
+        seen.extend(saver.ledger.runs())
+        return {"log": ["second"]}
+
+    tried(line(saver, first=says("first"), second=second), durability=durability)
+
+    assert ["succeeded"] == statuses(saver)
+    assert ["run.started", "run.succeeded"] == run_events(saver)
+    assert [] == [run for run in seen if run.status != "running"]
+    assert only_run(saver).ended_at >= only_run(saver).started_at
+
+
+def test_l54_joins_that_wait_for_more_are_no_start(saver: LedgerSaver) -> None:
+    """`join:a+b:end` with only one of them: the other took another way, and the run is over."""
+    builder = StateGraph(State)
+    for name in ("a", "b", "end"):
+        builder.add_node(name, says(name))
+    builder.add_edge(START, "a").add_edge(["a", "b"], "end")
+    tried(builder.compile(checkpointer=saver))
+
+    assert ["succeeded"] == statuses(saver)
+
+
+def test_l54_a_complete_join_goes_on(saver: LedgerSaver) -> None:
+    """Both have come: `end` is still to run."""
+    builder = StateGraph(State)
+    for name in ("a", "b"):
+        builder.add_node(name, says(name)).add_edge(START, name)
+    builder.add_node("end", says("end")).add_edge(["a", "b"], "end")
+    app = builder.compile(checkpointer=saver, interrupt_before=["end"])
+    tried(app)
+    assert ["running"] == statuses(saver)
+    app.invoke(None, CONFIG)
+
+    assert ["succeeded"] == statuses(saver)
+
+
+def test_l54_a_deferred_join_goes_on_when_its_turn_has_come(saver: LedgerSaver) -> None:
+    builder = StateGraph(State)
+    for name in ("a", "b"):
+        builder.add_node(name, says(name)).add_edge(START, name)
+    builder.add_node("end", says("end"), defer=True).add_edge(["a", "b"], "end")
+    tried(builder.compile(checkpointer=saver, interrupt_before=["end"]))
+    assert ["running"] == statuses(saver)
+
+
+def test_l54_a_subgraph_settles_nothing(saver: LedgerSaver) -> None:
+    """Its last checkpoint is not its run's."""
+    seen: list[str] = []
+
+    def after(state: State) -> dict[str, Any]:
+        seen.extend(statuses(saver))
+        return {"log": []}
+
+    tried(line(saver, sub=line(None, x=says("x")), after=after), durability="sync")
+
+    assert (["running"], ["succeeded"]) == (seen, statuses(saver))
+
+
+def test_l54_of_a_graph_of_another_kind_the_end_is_not_known(saver: LedgerSaver) -> None:
+    """A bare Pregel starts tasks by channels of any name: the run stays idle, and the next input closes it."""
+    node = NodeBuilder().subscribe_only("a").do(lambda a: a + 1).write_to("b")
+    app = Pregel(
+        nodes={"one": node},
+        channels={"a": LastValue(int), "b": LastValue(int)},
+        input_channels="a",
+        output_channels="b",
+        checkpointer=saver,
+    )
+    assert 2 == app.invoke(1, CONFIG)
+    assert ["idle"] == statuses(saver)
+    app.invoke(2, CONFIG)
+
+    assert ["succeeded", "idle"] == statuses(saver)
+
+
+def test_l54_the_functional_api_is_settled_by_its_return(saver: LedgerSaver) -> None:
+    from langgraph.func import entrypoint, task
+
+    @task
+    def add(number: int) -> int:
+        return number + 1
+
+    @entrypoint(checkpointer=saver)
+    def flow(number: int) -> int:
+        return add(number).result()
+
+    assert 2 == flow.invoke(1, CONFIG)
+    assert ["succeeded"] == statuses(saver)
+
+
+# -- beginnings, stops
+
+
+def test_a_run_has_the_name_that_its_metadata_gives(saver: LedgerSaver) -> None:
+    """Used again, on any thread, it names the first; the next run is named after its first checkpoint."""
+    app = line(saver, a=says("a"))
+    for thread in ("t", "u"):
+        app.invoke({"log": []}, {"configurable": {"thread_id": thread}, "metadata": {"run_id": "mine"}})
+    second, first = saver.ledger.runs()
+
+    assert ("mine", "t") == (first.run_id, first.thread_id)
+    assert (second.first_checkpoint_id, "u") == (second.run_id, second.thread_id)
+
+
+def test_a_run_that_new_input_finds_open_comes_to_nothing_more(saver: LedgerSaver, durability: Any) -> None:
+    """It is cancelled, its question superseded; a failed one as well."""
+    if durability == "exit":
+        pytest.skip("under exit a saver sees one checkpoint, and not whether it began with an input")
+    tried(line(saver, ask=asks("sure?")), durability=durability)
+    tried(line(saver, ask=fails(1)), durability=durability)
+    tried(line(saver, ask=says("done")), durability=durability)
+
+    assert ["cancelled", "cancelled", "succeeded"] == statuses(saver)
+    assert ["superseded"] == [str(found.status) for found in saver.ledger.interrupts()]
+
+
+def test_update_state_belongs_to_the_run_it_corrects(saver: LedgerSaver) -> None:
+    """And begins none: what goes on afterwards is the same run."""
+    app = line(saver, a=says("a"), b=fails(1))
+    tried(app)
+    app.update_state(CONFIG, {"log": ["corrected"]}, as_node="a")
+    app.invoke(None, CONFIG)
+
+    assert ["succeeded"] == statuses(saver)
+
+
+def test_what_goes_on_behind_an_end_is_a_run_of_its_own(saver: LedgerSaver) -> None:
+    """`update_state(as_node=…)` behind the end starts nodes again; that is no fork."""
+    app = line(saver, a=says("a"), b=says("b"))
+    tried(app)
+    app.update_state(CONFIG, {"log": ["again"]}, as_node="a")
+    app.invoke(None, CONFIG)
+
+    assert ["succeeded", "succeeded"] == statuses(saver)
+    assert None is saver.ledger.runs()[0].fork_of
+
+
+def test_a_programs_own_checkpoints_belong_to_no_run(saver: LedgerSaver) -> None:
+    """Imports, copies, tests: a saver used directly keeps no ledger."""
+    saver.put(config(), checkpoint(cid(0), {"a": 0}, {"a": 1}), metadata(0), {"a": 1})
+    saver.put_writes(config(id=cid(0)), [("a", 1), ("__error__", Boom("x"))], "task", "~__pregel_pull, a")
+
+    assert [] == saver.ledger.runs()
+    assert [] == saver.ledger.events()
+
+
+def test_a_copied_thread_belongs_to_no_run_until_it_goes_on(saver: LedgerSaver) -> None:
+    app = line(saver, a=says("a"), b=fails(1))
+    tried(app)
+    saver.copy_thread("t", "copy")
+    assert ["t"] == [run.thread_id for run in saver.ledger.runs()]
+    app.invoke(None, {"configurable": {"thread_id": "copy"}})
+
+    assert [("copy", "succeeded"), ("t", "failed")] == [(r.thread_id, str(r.status)) for r in saver.ledger.runs()]
+
+
+# -- L9: outcomes
+
+
+def test_l9_output_is_success_and_an_error_alone_is_a_failure(saver: LedgerSaver, durability: Any) -> None:
+    """And success it is, too, when the error was that of an earlier call."""
+    app = line(saver, good=says("good"), bad=fails(1))
+    tried(app, durability=durability)
+    if durability != "exit":
+        assert {"good": "succeeded", "bad": "failed"} == outcomes(saver)
+    assert ("failed", "Boom", "late failed") == (
+        only_run(saver).status,
+        only_run(saver).error_type,
+        only_run(saver).error_message,
+    )
+    app.invoke(None, CONFIG, durability=durability)
+
+    if durability != "exit":
+        assert {"good": "succeeded", "bad": "succeeded"} == outcomes(saver)
+    assert ["succeeded"] == statuses(saver)
+
+
+def test_scenario_09_l9_a_router_that_raises_is_a_failure_and_runs_again(saver: LedgerSaver) -> None:
+    """Its node had written by then; LangGraph is shown the error alone (S12), so that the branch is not lost."""
+    left = [1]
+
+    def router(state: State) -> str:
+        if left:
+            left.pop()
+            raise Boom("router")
+        return "right"
+
+    builder = StateGraph(State).add_node("a", says("a")).add_node("right", says("right"))
+    builder.add_edge(START, "a").add_conditional_edges("a", router, ["right", END])
+    app = builder.compile(checkpointer=saver)
+    tried(app)
+    assert {"a": "failed"} == outcomes(saver)
+    result = app.invoke(None, CONFIG)
+
+    assert ["in", "a", "right"] == result["log"]
+    assert {"a": "succeeded", "right": "succeeded"} == outcomes(saver)
+
+
+async def test_l9_cancelled_and_timed_out_tasks_are_told_apart(saver: LedgerSaver) -> None:
+    async def slow(state: State) -> dict[str, Any]:
+        await asyncio.sleep(30)
+        return {}
+
+    async def bad(state: State) -> dict[str, Any]:
+        await asyncio.sleep(0.05)
+        raise Boom("bad")
+
+    builder = StateGraph(State).add_node("slow", slow).add_node("bad", bad)
+    app = builder.add_edge(START, "slow").add_edge(START, "bad").compile(checkpointer=saver)
+    with pytest.raises(Boom):
+        await app.ainvoke({"log": []}, CONFIG)
+    async for event in saver.ledger.afollow():  # LangGraph does not wait for what a cancelled task writes
+        if event.name == "visit.cancelled":
+            break
+    assert {"slow": "cancelled", "bad": "failed"} == outcomes(saver)
+
+    late = StateGraph(State).add_node("late", slow, timeout=TimeoutPolicy(run_timeout=0.05)).add_edge(START, "late")
+    with pytest.raises(Exception, match="late"):
+        await late.compile(checkpointer=saver).ainvoke({"log": []}, CONFIG)
+
+    assert {"late": "timed_out"} == outcomes(saver)
+    assert "failed" == saver.ledger.runs()[0].status
+
+
+def test_l9_an_error_that_a_handler_takes_over_fails_no_run(saver: LedgerSaver) -> None:
+    def handler(state: State, error: NodeError) -> dict[str, Any]:
+        return {"log": ["handled"]}
+
+    builder = StateGraph(State).add_node("bad", fails(9), error_handler=handler).add_edge(START, "bad")
+    tried(builder.compile(checkpointer=saver))
+
+    assert ["run.started", "run.succeeded"] == run_events(saver)
+    assert ["failed", "succeeded"] == [str(visit.status) for visit in saver.ledger.visits(only_run(saver).run_id)]
+
+
+def test_l9_of_a_fan_out_each_task_has_its_own_outcome(saver: LedgerSaver) -> None:
+    done: list[int] = []
+
+    def good(state: State) -> dict[str, Any]:
+        done.append(1)
+        return {"log": ["good"]}
+
+    def bad(state: State) -> dict[str, Any]:
+        while len(done) < 2:  # LangGraph cancels what has not begun when a task fails
+            time.sleep(0.01)
+        raise Boom("bad")
+
+    tried(fan(saver, "good", "bad", "good", good=good, bad=bad))
+    visits = saver.ledger.visits(only_run(saver).run_id)
+    assert [("good", 0, "succeeded"), ("bad", 1, "failed"), ("good", 2, "succeeded")] == sorted(
+        ((v.node, v.place, str(v.status)) for v in visits if v.place is not None), key=lambda found: found[1]
+    )
+
+
+# -- L24: questions
+
+
+def test_l24_a_question_is_recorded_with_the_write_that_asks_it(saver: LedgerSaver, form: str, durability: Any) -> None:
+    """With LangGraph's id, its ordinal, its payload and kind; run and visit are paused, then answered and done."""
+    app = line(saver, ask=asks({"kind": "approval", "n": 1}))
+    if form == "async":
+        asyncio.run(app.ainvoke({"log": []}, CONFIG, durability=durability))
+    else:
+        app.invoke({"log": []}, CONFIG, durability=durability)
+    (question,) = saver.ledger.interrupts(pending=True)
+    (shown,) = app.get_state(CONFIG).interrupts
+
+    assert (shown.id, 0, "approval", {"kind": "approval", "n": 1}, "ask") == (
+        question.interrupt_id,
+        question.ordinal,
+        question.kind,
+        question.value,
+        question.node,
+    )
+    assert ["paused"] == statuses(saver)
+    answered(app, durability=durability)
+    assert ["succeeded"] == statuses(saver)
+    assert ["answered"] == [str(found.status) for found in saver.ledger.interrupts()]
+    assert "run.paused" in run_events(saver)
+
+
+def test_l24_two_questions_of_one_task_are_told_apart(saver: LedgerSaver) -> None:
+    app = line(saver, ask=asks("one", "two"))
+    tried(app)
+    answered(app, "1")
+    first, second = sorted(saver.ledger.interrupts(), key=lambda found: found.ordinal)
+    assert [(0, "one", "answered"), (1, "two", "pending")] == [
+        (found.ordinal, found.value, str(found.status)) for found in (first, second)
+    ]
+    assert ["paused"] == statuses(saver)
+    answered(app, "2")
+
+    assert ["answered", "answered"] == [str(found.status) for found in saver.ledger.interrupts()]
+    assert 2 == run_events(saver).count("interrupt.requested")
+
+
+def test_l24_an_id_already_recorded_adds_nothing(saver: LedgerSaver) -> None:
+    """A subgraph's question is asked again by the graph around it."""
+    app = line(saver, sub=line(None, ask=asks("deep?")))
+    tried(app)
+    (question,) = saver.ledger.interrupts()
+    assert ("ask", True) == (question.node, question.checkpoint_ns != "")
+    answered(app)
+
+    assert 1 == run_events(saver).count("interrupt.requested") == run_events(saver).count("interrupt.answered")
+
+
+def test_l24_answers_by_id_close_their_own_questions(saver: LedgerSaver) -> None:
+    """One of two is answered by a map; LangGraph asks the other again, and the ledger knows it already."""
+    builder = StateGraph(State).add_node("a", asks("a?")).add_node("b", asks("b?"))
+    app = builder.add_edge(START, "a").add_edge(START, "b").compile(checkpointer=saver)
+    tried(app)
+    ids = {found.node: found.interrupt_id for found in saver.ledger.interrupts(pending=True)}
+    app.invoke(Command(resume={ids["a"]: "yes"}), CONFIG)
+
+    assert ["b"] == [found.node for found in saver.ledger.interrupts(pending=True)]
+    assert ["paused"] == statuses(saver)
+    assert 2 == run_events(saver).count("interrupt.requested")
+
+
+def test_l24_a_payload_that_is_no_json_is_kept_as_the_serde_has_it(saver: LedgerSaver) -> None:
+    app = line(saver, ask=asks({1: {2, 3}}))
+    tried(app)
+    (question,) = saver.ledger.interrupts()
+
+    assert ({1: {2, 3}}, "msgpack") == (question.value, question.value_type)
+
+
+# -- L47: forks
+
+
+def test_l47_a_run_on_a_fork_is_a_new_one_that_names_the_old(saver: LedgerSaver, durability: Any) -> None:
+    """By replay, by update_state at an old checkpoint, by new input there."""
+    app = line(saver, a=says("a"), b=says("b"))
+    tried(app, durability="sync")
+    old = only_run(saver)
+    at_b = next(found.config for found in app.get_state_history(CONFIG) if found.next == ("b",))
+    app.invoke(None, at_b, durability=durability)
+    app.invoke(None, app.update_state(at_b, {"log": ["edited"]}), durability=durability)
+    app.invoke({"log": ["other"]}, at_b, durability=durability)
+
+    assert [old.run_id] * 3 + [None] == [run.fork_of for run in saver.ledger.runs()]
+    assert {"succeeded"} == set(statuses(saver))
+
+
+def test_l47_inherited_visits_are_marked_and_do_not_count(saver: LedgerSaver) -> None:
+    app = line(saver, a=says("a"), b=says("b"))
+    tried(app)
+    app.invoke(None, next(found.config for found in app.get_state_history(CONFIG) if found.next == ("b",)))
+    fork = saver.ledger.runs()[0].run_id
+
+    assert [("b", 1, False)] == [(v.node, v.transition, v.inherited) for v in saver.ledger.visits(fork)]
+    assert [("a", 0, True), ("b", 1, False)] == [
+        (v.node, v.transition, v.inherited) for v in saver.ledger.visits(fork, inherited=True)
+    ]
+    assert ["run.started", "visit.succeeded", "run.succeeded"] == list(names(saver.ledger.events(fork)))
+
+
+def test_l47_an_old_question_answered_again_is_a_fork(saver: LedgerSaver) -> None:
+    """Resumed where it had gone on already: the first run stays as it ended."""
+    app = line(saver, ask=asks("sure?"), b=says("b"))
+    tried(app)
+    asked = app.get_state(CONFIG).config
+    answered(app)
+    before = only_run(saver)
+    app.invoke(Command(resume="no"), asked)
+
+    fork, first = saver.ledger.runs()
+    assert (before, before.run_id) == (first, fork.fork_of)
+
+
+# -- L1, L2: identity
+
+
+def refuses_elsewhere(saver: LedgerSaver, writes: Any, *, ns: str, path: str) -> None:
+    """A task that was recorded comes again at another place: refused, and nothing is written."""
+    saver.put_writes(running(config(id=cid(1))), [("a", 1)], "task", "~__pregel_pull, a")
+    before = saver.ledger.events()
+
+    with pytest.raises(ConflictError, match="task_identity_conflict"):
+        saver.put_writes(running(config("t", ns, id=cid(1))), writes, "task", path)
+    assert before == saver.ledger.events()
+
+
+OUTPUT_OR_ERROR = pytest.mark.parametrize("writes", [[("a", 1)], [("__error__", Boom("x"))]], ids=["output", "error"])
+
+
+@OUTPUT_OR_ERROR
+def test_l1_a_task_never_changes_its_namespace(saver: LedgerSaver, writes: Any) -> None:
+    refuses_elsewhere(saver, writes, ns="elsewhere", path="~__pregel_pull, a")
+
+
+@OUTPUT_OR_ERROR
+def test_l2_a_task_never_changes_its_node(saver: LedgerSaver, writes: Any) -> None:
+    refuses_elsewhere(saver, writes, ns="", path="~__pregel_pull, b")
+
+
+@pytest.mark.parametrize("ns", ["elsewhere", ""], ids=["l1", "l2"])
+def test_l1_l2_another_saver_is_told_by_the_database(saver: LedgerSaver, backend: Any, ns: str) -> None:
+    """What fails or asks is compared with what any process wrote."""
+    saver.put_writes(running(config(id=cid(1))), [("a", 1)], "task", "~__pregel_pull, a")
+    path = "~__pregel_pull, a" if ns else "~__pregel_pull, b"
+
+    with pytest.raises(ConflictError, match="task_identity_conflict"):
+        backend.open().put_writes(running(config("t", ns, id=cid(1))), [("__error__", Boom("x"))], "task", path)
+
+
+# -- L10: failures inside a transaction
+
+
+def test_l10_a_failure_inside_leaves_no_row(saver: LedgerSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call's row, its question and its events come together or not at all."""
+    from langgraph_ext.ledger import calls
+
+    app = line(saver, ask=asks("sure?"))
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("broken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(calls, "move", broken)
+        with pytest.raises(RuntimeError, match="broken"):
+            app.invoke({"log": []}, CONFIG)
+
+    assert [] == saver.ledger.interrupts()
+    assert ["run.started"] == list(names(saver.ledger.events()))
+    assert ["running"] == statuses(saver)
+    assert [] == saver.ledger.verify()
