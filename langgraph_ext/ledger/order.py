@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger.node_paths import NodePaths
+from langgraph_ext.ledger.records import RunStatus
 
 __all__ = ["TOP_ID", "Key", "Shown", "behind", "cursor_of", "keys_of_run", "seen_up_to", "shown_by"]
 
@@ -58,14 +59,16 @@ def keys_of_run(tx: Tx, run: Row, *, calls_only: bool = False) -> list[Key]:
     return sorted(keys)
 
 
-def calls_of_run(tx: Tx, run: Row, first_id: str | None = None, last_id: str = TOP_ID) -> list[Key]:
+def calls_of_run(tx: Tx, run: Row, first_id: str | None = None, last_id: str | None = None) -> list[Key]:
     """The calls that are events, in no order: of the whole run, or from one root checkpoint of it to another."""
     where = {
         "thread_id": run["thread_id"],
         "run": run["run"],
         "first_id": first_id or run["first_id"],
-        "last_id": last_id,
     }
+    if last_id is None:  # an ended run has no checkpoint behind the one that ended it, its thread may have many
+        last_id = run["last_id"] if RunStatus(run["status"]).ended else TOP_ID
+    where["last_id"] = last_id
     rows = tx.all("read_root_calls", **where) + tx.all("read_nested_calls", **where)
     return [Key(max(row["seq"], row["placed"]), row["seq"], row["event"]) for row in rows]
 

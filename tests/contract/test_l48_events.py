@@ -202,7 +202,7 @@ def test_l48_errors_are_those_that_were_overcome_too(rows: Rows, reader: Reader)
 
 def test_l48_a_follower_gets_what_is_there_and_ends_with_its_run(rows: Rows, reader: Reader) -> None:
     two_runs(rows)
-    rows.connection.execute("UPDATE run SET status = 'succeeded', ended_us = 1 WHERE run = 1")
+    rows.connection.execute("UPDATE run SET status = 'succeeded', ended_us = 1, last_id = ? WHERE run = 1", [cid(9999)])
 
     assert reader.events("run 1") == reader.follow("run 1")
     assert reader.events("run 1")[2:] == reader.follow("run 1", after=reader.events("run 1")[1].cursor)
@@ -232,7 +232,9 @@ def test_l48_a_follower_misses_nothing_that_comes_while_it_reads(rows: Rows, rea
 
     def write() -> None:
         grow(rows, lambda: None)
-        rows.connection.execute("UPDATE run SET status = 'succeeded', ended_us = 1 WHERE run = 1")
+        rows.connection.execute(
+            "UPDATE run SET status = 'succeeded', ended_us = 1, last_id = ? WHERE run = 1", [cid(9999)]
+        )
 
     writer = threading.Thread(target=write)
     writer.start()
