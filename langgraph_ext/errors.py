@@ -54,7 +54,8 @@ class InvalidArgument(LangGraphExtError, ValueError):
 class ConflictError(LangGraphExtError):
     """Somebody else was first, or what is stored says otherwise; what the call wanted to write was not written.
 
-    Codes: `thread_conflict` (another run has gone on from the checkpoint that this one had loaded), `terminal_conflict`
+    Codes: `thread_conflict` (another run has gone on from the checkpoint that this one had loaded),
+    `task_identity_conflict` (a task was recorded in another namespace or under another path), `terminal_conflict`
     (the attempt has ended already, and otherwise), `terminal_mismatch` (the end that was handed over is not what it
     says, or not this attempt's).
     """
