@@ -22,14 +22,13 @@ from langgraph_ext import canonical
 from langgraph_ext.database import Tx
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, append_attempt_event, find, may_move
+from langgraph_ext.ledger.texts import cut
 
 __all__ = ["FORMAT", "End", "Staged", "TaskKey", "check", "mark", "settle", "write"]
 
 FORMAT = 1
 """Version of the marker's format. Another one is refused: what it promises is not known here."""
 
-MOST_BYTES = 64 * 1024
-"""How long an error or a note in a marker may be, in bytes of UTF-8."""
 
 Outcome = Literal["succeeded", "paused"]
 
@@ -102,8 +101,8 @@ def mark(
         **_ids(key, attempt_id, epoch),
         "outcome": outcome,
         "writes": canonical.digest(writes),
-        "error": None if error is None else _cut(error),
-        "notes": None if notes is None else _cut(notes),
+        "error": None if error is None else cut(error),
+        "notes": None if notes is None else cut(notes),
     }
     marker = canonical.encode(content, where="marker")
     return Staged(
@@ -208,17 +207,6 @@ def _outcome_of(staged: Staged) -> AttemptStatus:
 
 def _ids(key: TaskKey, attempt_id: str, epoch: int) -> dict[str, Any]:
     return {**key._asdict(), "attempt_id": attempt_id, "epoch": epoch}
-
-
-def _cut(text: str) -> str:
-    """The text if it is short enough, else its beginning and how much was cut. Half characters are spelt out."""
-    data = text.encode(errors="backslashreplace")
-    if len(data) <= MOST_BYTES:
-        return data.decode()
-    says = "… [{cut} of {all} bytes cut]"
-    room = MOST_BYTES - len(says.format(cut=len(data), all=len(data)).encode())
-    kept = data[:room].decode(errors="ignore")  # all but the part of a character at the end is whole
-    return kept + says.format(cut=len(data) - len(kept.encode()), all=len(data))
 
 
 def _conflict(staged: Staged, target: AttemptStatus, found: str) -> NoReturn:

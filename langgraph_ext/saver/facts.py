@@ -17,6 +17,7 @@ from langgraph_ext.ledger.calls import Call
 from langgraph_ext.ledger.interrupts import Question
 from langgraph_ext.ledger.records import VisitStatus
 from langgraph_ext.ledger.runs import Ending
+from langgraph_ext.ledger.texts import message_of
 from langgraph_ext.saver import host
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.values import Dumps
@@ -26,9 +27,6 @@ __all__ = ["SUCCEEDED", "call_of", "ending_of", "event_of", "sends_of"]
 Writes = Sequence[tuple[str, Any]]
 
 SUCCEEDED = "visit.succeeded"
-
-_MOST_TEXT = 64 * 1024
-"""Bytes of an error's message that are kept (UTF-8)."""
 
 
 def ending_of(checkpoint: Checkpoint) -> Ending:
@@ -67,7 +65,7 @@ def _error_of(writes: Writes, *, plain: bool) -> tuple[str, str] | None:
     """Type and message of the error among a task's writes. Not `plain`: the message may not be kept as it is."""
     for channel, error in writes:
         if channel == ERROR:
-            return type(error).__name__, _cut(str(error)) if plain else ""
+            return type(error).__name__, message_of(error) if plain else ""
     return None
 
 
@@ -122,11 +120,3 @@ def _failure(error: object) -> VisitStatus:
     if host.is_cancellation(error):
         return VisitStatus.CANCELLED
     return VisitStatus.TIMED_OUT if host.is_timeout(error) else VisitStatus.FAILED
-
-
-def _cut(message: str) -> str:
-    encoded = message.encode("utf-8", "replace")
-    if len(encoded) <= _MOST_TEXT:
-        return encoded.decode()
-    kept = encoded[:_MOST_TEXT].decode(errors="ignore")
-    return f"{kept}… [{len(encoded) - len(kept.encode())} bytes more]"

@@ -51,16 +51,18 @@ class Observer:
 
     def tell(self, ledger: RunLedger) -> None:
         """Tell of what was committed since. If another call is telling, that one tells of this too."""
+        assert self._cursor is not None, "begin comes first"
         with self._turn() as is_mine:
             while is_mine and self._is_asked():
-                while events := ledger.events(after=self._cursor or 0, limit=_PAGE):
+                while events := ledger.events(after=self._cursor, limit=_PAGE):
                     self._tell_each(events)
 
     async def atell(self, ledger: RunLedger) -> None:
         """As `tell`."""
+        assert self._cursor is not None, "begin comes first"
         with self._turn() as is_mine:
             while is_mine and self._is_asked():
-                while events := await ledger.aevents(after=self._cursor or 0, limit=_PAGE):
+                while events := await ledger.aevents(after=self._cursor, limit=_PAGE):
                     self._tell_each(events)
 
     def _begin_at(self, cursor: int) -> None:

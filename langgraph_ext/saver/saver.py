@@ -58,7 +58,7 @@ class LedgerSaver(Removal):
         concurrency: Of several runs at once on one thread, `"refuse"` (default) lets one go on; the others end with
             `ConflictError`, code `thread_conflict`. `"allow"` stores them all, as a fork.
         on_event: Called with each `Event` of the database, in order and once, from this saver's first write on: after
-            the commit, before the call returns that made or noticed it.
+            the commit, before the `put` or `put_writes` returns that made or noticed it.
         on_observer_error: Called with the event and the error when `on_event` raises; logged by default.
 
     Raises:
@@ -215,6 +215,8 @@ class LedgerSaver(Removal):
         """
         self.database.check()
         address = address_of(config, method="put_writes")
+        if self.observer:
+            self.observer.begin(self.ledger)
         entry = self.entries.enter(address.thread_id)
         try:
             written = self._prepare_writes(address, config, writes, task_id, task_path)
@@ -239,6 +241,8 @@ class LedgerSaver(Removal):
         """As `put_writes`."""
         self.database.check()
         address = address_of(config, method="put_writes")
+        if self.observer:
+            await self.observer.abegin(self.ledger)
         async with self.database.room():
             entry = self.entries.enter(address.thread_id)
             try:

@@ -34,6 +34,17 @@ def test_l10_an_observer_is_told_of_each_event_once_and_in_order(backend: Any, f
     assert "run.succeeded" == told[-1].name
 
 
+def test_l10_a_new_saver_tells_nothing_that_was_there_before(backend: Any) -> None:
+    """Also when its first call brings a task's writes."""
+    app = line(backend.open(), a=fails(9))
+    tried(app)
+    saver, told = observed(backend)
+    tried(line(saver, a=fails(9)), None)
+    saver.close()
+
+    assert ["visit.failed"] == list(names(told))
+
+
 def test_l10_it_is_told_after_the_commit(backend: Any) -> None:
     """What it reads in another connection has happened."""
     seen: list[bool] = []

@@ -8,7 +8,8 @@ import pytest
 
 from langgraph_ext import canonical
 from langgraph_ext.database import open_database
-from langgraph_ext.ledger.settlement import MOST_BYTES, settle
+from langgraph_ext.ledger.settlement import settle
+from langgraph_ext.ledger.texts import MOST_BYTES
 from tests.support.attempts import HERE, NOW_US, begin, end, rows
 
 

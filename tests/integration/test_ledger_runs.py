@@ -482,3 +482,16 @@ def test_l10_a_failure_inside_leaves_no_row(saver: LedgerSaver, monkeypatch: pyt
     assert ["run.started"] == list(names(saver.ledger.events()))
     assert ["running"] == statuses(saver)
     assert [] == saver.ledger.verify()
+
+
+def test_l9_an_error_that_cannot_say_what_it_is_fails_its_run_and_loses_no_write(saver: LedgerSaver) -> None:
+    class Mute(Boom):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    def mute(state: State) -> dict[str, Any]:
+        raise Mute
+
+    tried(line(saver, a=mute))
+
+    assert ("failed", "Mute") == (only_run(saver).status, only_run(saver).error_type)
