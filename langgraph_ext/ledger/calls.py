@@ -6,15 +6,16 @@ transaction.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from langgraph_ext.database import Tx
 from langgraph_ext.errors import ConflictError
-from langgraph_ext.ledger.interrupts import Place, Question, answer_up_to, ask
+from langgraph_ext.ledger.interrupts import Place, Question, answer_up_to, ask, close_passed
 from langgraph_ext.ledger.records import RunStatus, VisitStatus
 from langgraph_ext.ledger.runs import At, move
 
-__all__ = ["Call", "check_identity", "record"]
+__all__ = ["Call", "check_identity", "record", "record_early"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +25,8 @@ class Call:
     thread_id: str
     checkpoint_ns: str
     checkpoint_id: str
+    root_id: str
+    """The root checkpoint that is being executed."""
     task_id: str
     task_path: str
     outcome: VisitStatus | None
@@ -63,25 +66,33 @@ def check_identity(tx: Tx, call: Call) -> None:
             )
 
 
-def record(tx: Tx, call: Call) -> int | None:
-    """Record what a call says beyond its output; returns the run's number, None if it belongs to no run."""
-    run, root_id = _run_of(tx, call)
-    if run is None or RunStatus(tx.one("run_get", run=run)["status"]).ended:
-        return run
+def record(tx: Tx, call: Call) -> bool:
+    """Record what a call says beyond its output; False, and nothing is, if its root checkpoint is not stored yet.
+
+    Under durability `async` a task's writes may come before it, and only it says whose they are: record it again then.
+    """
+    root = tx.maybe("place_get", thread_id=call.thread_id, checkpoint_ns="", checkpoint_id=call.root_id)
+    if root is None:
+        return False
+    run = root["run"]
+    if run is None or RunStatus(tx.one("run_get", run=run)["status"]).ended or _is_passed(tx, call):
+        return True
     place = Place(
         run=run,
         thread_id=call.thread_id,
         checkpoint_ns=call.checkpoint_ns,
         checkpoint_id=call.checkpoint_id,
-        root_id=root_id,
+        root_id=call.root_id,
         task_id=call.task_id,
         task_path=call.task_path,
         now_us=call.stored_us,
     )
     if call.answers:
         answer_up_to(tx, place, call.answers)
+    if call.checkpoint_ns:
+        close_passed(tx, place)
     ask(tx, place, call.questions)
-    at = At(call.thread_id, root_id, call.stored_us)
+    at = At(call.thread_id, call.root_id, call.stored_us)
     if call.resumes:
         move(tx, run, RunStatus.RUNNING, at)
     if call.questions:
@@ -91,21 +102,21 @@ def record(tx: Tx, call: Call) -> int | None:
             move(tx, run, RunStatus.IDLE, at, details={"reason": "cancelled"})
         else:
             move(tx, run, RunStatus.FAILED, at, error=call.error)
-    return run
+    return True
 
 
-def _run_of(tx: Tx, call: Call) -> tuple[int | None, str]:
-    """The run of a call's checkpoint, and the root checkpoint being executed.
+def record_early(tx: Tx, early: Iterable[Call]) -> None:
+    """Record calls that came before their root checkpoint, now that it is stored. May be repeated."""
+    for call in early:
+        where = {"checkpoint_ns": call.checkpoint_ns, "checkpoint_id": call.checkpoint_id, "task_id": call.task_id}
+        if tx.maybe("call_of_task", thread_id=call.thread_id, **where) is not None:  # it was not rolled back
+            record(tx, call)
 
-    Under durability `async` a task's writes may come before its checkpoint: then it is the thread's newest run.
-    """
-    where = {"thread_id": call.thread_id, "checkpoint_id": call.checkpoint_id}
-    place = tx.maybe("place_get", **where, checkpoint_ns=call.checkpoint_ns)
-    root_id: str = call.checkpoint_id
-    if place is not None and call.checkpoint_ns and place["root_id"] is not None:
-        root_id = place["root_id"]
-        place = tx.maybe("place_get", thread_id=call.thread_id, checkpoint_id=root_id, checkpoint_ns="")
-    if place is not None:
-        return place["run"], root_id
-    newest = tx.maybe("run_newest", thread_id=call.thread_id)
-    return (None if newest is None or RunStatus(newest["status"]).ended else newest["run"]), root_id
+
+def _is_passed(tx: Tx, call: Call) -> bool:
+    """Whether its root checkpoint has a child: what is done there again says nothing of its run."""
+    newest = tx.maybe("place_newest", thread_id=call.thread_id)
+    if newest is None or newest["checkpoint_id"] <= call.root_id:
+        return False
+    where = {"thread_id": call.thread_id, "parent_id": call.root_id, "checkpoint_id": ""}
+    return tx.maybe("place_child", **where) is not None

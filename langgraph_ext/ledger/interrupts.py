@@ -15,7 +15,7 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.records import InterruptStatus
 
-__all__ = ["Place", "Question", "answer_up_to", "ask", "close_at", "close_of_run"]
+__all__ = ["Place", "Question", "answer_up_to", "ask", "close_at", "close_of_run", "close_passed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +88,17 @@ def answer_up_to(tx: Tx, place: Place, count: int) -> None:
 def close_at(tx: Tx, thread_id: str, root_id: str, status: InterruptStatus, *, now_us: int) -> None:
     """Close the open questions asked while a root checkpoint was executed, in its subgraphs too."""
     _close(tx, thread_id, tx.all("interrupts_open_at", thread_id=thread_id, root_id=root_id), status, now_us)
+
+
+def close_passed(tx: Tx, place: Place) -> None:
+    """A subgraph is at another checkpoint; without an answer, if it was begun anew: what it asked before is void."""
+    found = tx.all("interrupts_open_at", thread_id=place.thread_id, root_id=place.root_id)
+    passed = [
+        each
+        for each in found
+        if each["checkpoint_ns"] == place.checkpoint_ns and each["checkpoint_id"] < place.checkpoint_id
+    ]
+    _close(tx, place.thread_id, passed, InterruptStatus.SUPERSEDED, place.now_us)
 
 
 def close_of_run(tx: Tx, thread_id: str, run: int, status: InterruptStatus, *, now_us: int) -> None:

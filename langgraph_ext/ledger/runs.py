@@ -4,9 +4,12 @@ State machine (the only legal moves; `_MOVES` below is the same table):
 
     begin ──▶ running ◀──▶ paused          a question was asked, or answered
                  │  ▲──▶ idle              its loop stopped without an end
-                 │  ▲──▶ failed            a task failed; `invoke(None)` may go on
+                 │  ▲──▶ failed            a task failed; `invoke(None)` may go on, and may pause
                  ▼
              succeeded, cancelled          also out of paused, idle and failed
+
+`update_state` on an open run takes its questions away: a paused one is idle then, one with nothing left has succeeded.
+Elsewhere it begins a run, idle at first, if it leaves something to run.
 
 A run begins with an input, with a fork, or when a graph goes on where no run is open. `plan` looks and decides, `apply`
 writes: the checkpoint's row is stored in between, with the number of its run.
@@ -30,10 +33,10 @@ _OPEN = frozenset((RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.IDLE, RunStatu
 
 _MOVES = {
     RunStatus.RUNNING: {RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED},
-    RunStatus.PAUSED: {RunStatus.RUNNING, RunStatus.IDLE},
-    RunStatus.IDLE: {RunStatus.RUNNING},
+    RunStatus.PAUSED: {RunStatus.RUNNING, RunStatus.IDLE, RunStatus.FAILED},
+    RunStatus.IDLE: {RunStatus.RUNNING, RunStatus.PAUSED},
     RunStatus.FAILED: {RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.IDLE},
-    RunStatus.SUCCEEDED: {RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.IDLE},
+    RunStatus.SUCCEEDED: _OPEN,
     RunStatus.CANCELLED: _OPEN,
 }
 """`target -> the statuses it may follow`."""
@@ -48,6 +51,7 @@ _EVENTS = {
 }
 
 _NOTHING_LEFT = "nothing_left"
+_EDITED = "edited"
 
 
 class Ending(StrEnum):
@@ -106,11 +110,11 @@ def plan(tx: Tx, step: Step) -> Plan | None:
     parent = None if step.parent_id is None else _place(tx, step.thread_id, step.parent_id)
     run = None if parent is None or parent["run"] is None else tx.one("run_get", run=parent["run"])
     is_open = run is not None and run["status"] in _OPEN
-    if not step.from_graph:
-        return (
-            Plan(run["run"]) if run is not None and is_open and _is_newest(tx, step.thread_id, step.parent_id) else None
-        )
     above, branches = _run_above(tx, step)
+    if not step.from_graph and run is not None and is_open and not branches:
+        return Plan(run["run"])
+    if not step.from_graph and (above is None or step.ending is not Ending.GOES_ON):
+        return None
     branches = branches or step.source == "fork"
     if run is not None and is_open and not branches and step.source != "input":
         return Plan(run["run"])
@@ -125,9 +129,12 @@ def plan(tx: Tx, step: Step) -> Plan | None:
 
 def apply(tx: Tx, planned: Plan, step: Step) -> RunStatus | None:
     """Record what storing the checkpoint changes; returns the run's status, None if nothing is said about it."""
-    if planned.known or not step.from_graph:
+    if planned.known:
         return None
     at = At(step.thread_id, step.checkpoint_id, step.stored_us)
+    if not step.from_graph and not planned.begins:
+        _edit(tx, planned.run, step, at)
+        return None
     if planned.supersedes is not None:
         _supersede(tx, planned, at)
     if planned.begins:
@@ -138,7 +145,9 @@ def apply(tx: Tx, planned: Plan, step: Step) -> RunStatus | None:
         if step.parent_id is not None:  # it went on behind the questions asked there
             close_at(tx, step.thread_id, step.parent_id, InterruptStatus.ANSWERED, now_us=step.stored_us)
         _go_on(tx, planned.run, step, at)
-    if step.ending is Ending.SETTLED:
+    if not step.from_graph:
+        move(tx, planned.run, RunStatus.IDLE, at, details={"reason": _EDITED})
+    elif step.ending is Ending.SETTLED:
         close_of_run(tx, step.thread_id, planned.run, InterruptStatus.SUPERSEDED, now_us=step.stored_us)
         move(tx, planned.run, RunStatus.SUCCEEDED, at)
     elif step.ending is Ending.UNKNOWN:
@@ -218,6 +227,15 @@ def _go_on(tx: Tx, run: int, step: Step, at: At) -> None:
     stays_idle = step.ending is Ending.UNKNOWN and found["status"] == RunStatus.IDLE
     if found["last_id"] < step.checkpoint_id and not stays_idle:
         move(tx, run, RunStatus.RUNNING, at)
+
+
+def _edit(tx: Tx, run: int, step: Step, at: At) -> None:
+    """`update_state` at the head of an open run: its tasks begin anew, and what the old ones asked is void."""
+    close_of_run(tx, step.thread_id, run, InterruptStatus.SUPERSEDED, now_us=step.stored_us)
+    if step.ending is Ending.SETTLED:
+        move(tx, run, RunStatus.SUCCEEDED, at)
+    elif _status(tx, run) is RunStatus.PAUSED:
+        move(tx, run, RunStatus.IDLE, at, details={"reason": _EDITED})
 
 
 def _supersede(tx: Tx, planned: Plan, at: At) -> None:

@@ -70,7 +70,15 @@ def _error_of(writes: Writes, *, plain: bool) -> tuple[str, str] | None:
 
 
 def call_of(
-    address: Address, writes: Writes, task_id: str, task_path: str, *, dumps: Dumps, plain: bool, stored_us: int
+    address: Address,
+    writes: Writes,
+    task_id: str,
+    task_path: str,
+    *,
+    root_id: str | None,
+    dumps: Dumps,
+    plain: bool,
+    stored_us: int,
 ) -> Call:
     """What a call says beyond its output."""
     event = event_of(writes, task_id, task_path, regular=False)
@@ -82,6 +90,7 @@ def call_of(
         thread_id=address.thread_id,
         checkpoint_ns=address.checkpoint_ns,
         checkpoint_id=address.checkpoint_id,
+        root_id=(root_id if address.checkpoint_ns else None) or address.checkpoint_id,
         task_id=task_id,
         task_path=task_path,
         outcome=VisitStatus(event.partition(".")[2]) if event else None,

@@ -29,6 +29,7 @@ __all__ = [
     "is_timeout",
     "may_go_on",
     "questions",
+    "root_of",
     "sends",
 ]
 
@@ -62,6 +63,12 @@ _SEND_PATH = "~__pregel_push"
 def from_graph(config: RunnableConfig) -> bool:
     """Whether a call comes from a running graph, and not from a program that uses the saver directly."""
     return _RUNTIME in config["configurable"]
+
+
+def root_of(config: RunnableConfig) -> str | None:
+    """The root graph's checkpoint that is being executed, as a subgraph's config names it."""
+    found = (config["configurable"].get("checkpoint_map") or {}).get("")
+    return found if isinstance(found, str) else None
 
 
 def inside(config: RunnableConfig) -> str | None:

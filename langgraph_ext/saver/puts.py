@@ -7,7 +7,7 @@ what was remembered, is encoded whole and laid out in its transaction (`Whole`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
@@ -15,10 +15,11 @@ from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
 from langgraph_ext.database import Append, Row, Tx
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger import runs
+from langgraph_ext.ledger import calls, runs
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.saver import fields, host, values
 from langgraph_ext.saver.config import APPENDED, Address, encode_metadata, text
+from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.heads import is_guarded, refuse_a_second_child
 from langgraph_ext.saver.reading import data_behind
 from langgraph_ext.saver.recent import NO_RUN, RecentPut
@@ -185,7 +186,7 @@ def _is_guarded(put: Put) -> bool:
     return put.refuses and is_guarded(put.config, put.metadata, put.columns["checkpoint_ns"])
 
 
-def store(tx: Tx, planned: Below | Whole) -> RecentPut | None:
+def store(tx: Tx, planned: Below | Whole, early: Early | None = None) -> RecentPut | None:
     """Store a checkpoint. Storing the same one again changes nothing; another under its id takes its place.
 
     Returns:
@@ -197,7 +198,7 @@ def store(tx: Tx, planned: Below | Whole) -> RecentPut | None:
         run = None if step is None else runs.plan(tx, step)
         if tx.run("log_append", **(row if run is None else {**row, "run": run.run})) == 0:
             return None
-        return stored if step is None else _recorded(tx, stored, run, step)
+        return _recorded(tx, stored, run, step, _waiting(early, row))
     columns, packed, base, guarded, step, _, _ = planned
     checkpoint_id, parent_id = columns["checkpoint_id"], columns["parent_id"]
     if guarded:
@@ -211,15 +212,28 @@ def store(tx: Tx, planned: Below | Whole) -> RecentPut | None:
     row["run"] = None if run is None else run.run
     if tx.run("put_insert", **row) == 0:
         _replace(tx, row)
-    return stored if step is None else _recorded(tx, stored, run, step)
+    return _recorded(tx, stored, run, step, _waiting(early, columns))
 
 
-def _recorded(tx: Tx, stored: RecentPut, run: runs.Plan | None, step: runs.Step) -> RecentPut:
-    """Record what a root checkpoint changes, and remember whether the next one has to."""
-    if run is None:
-        return stored
-    status = runs.apply(tx, run, step)
-    return stored._replace(run=run.run if status is RunStatus.RUNNING else None)
+def _waiting(early: Early | None, columns: Columns) -> Collection[calls.Call]:
+    return (
+        () if early is None or columns["checkpoint_ns"] else early.take(columns["thread_id"], columns["checkpoint_id"])
+    )
+
+
+def _recorded(
+    tx: Tx, stored: RecentPut, run: runs.Plan | None, step: runs.Step | None, early: Collection[calls.Call]
+) -> RecentPut:
+    """Record what a root checkpoint changes, and what came before it; remember whether the next one has to."""
+    if run is not None and step is not None:
+        status = runs.apply(tx, run, step)
+        stored = stored._replace(run=run.run if status is RunStatus.RUNNING else None)
+    elif step is not None and step.source == "update":
+        stored = stored._replace(run=None)  # a run may begin behind it
+    if early:
+        calls.record_early(tx, early)
+        stored = stored._replace(run=None)
+    return stored
 
 
 def _laid_out(

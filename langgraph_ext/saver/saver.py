@@ -26,10 +26,11 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langgraph_ext.database import Append, Database, Fsync, Tx, on_a_loop, open_database
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger import RunLedger
+from langgraph_ext.ledger import RunLedger, calls
 from langgraph_ext.ledger.settlement import Staged
 from langgraph_ext.saver import delta, host, listing, puts, reading, task_writes
 from langgraph_ext.saver.config import Address, address_of
+from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
 from langgraph_ext.saver.identity import Seen
 from langgraph_ext.saver.observers import Observer, OnEvent, OnObserverError
@@ -87,6 +88,7 @@ class LedgerSaver(Removal):
         self.recent = Recent()
         self.staging = Staging()
         self.seen = Seen()
+        self.early = Early()
 
     @classmethod
     def from_conn_string(cls, conn_string: str) -> Self:
@@ -172,6 +174,11 @@ class LedgerSaver(Removal):
                 stored = self._submit_put(planned, staged)
         else:
             stored = self._submit_put(planned, ())
+        if self.early.any and stored is not None and not address.checkpoint_ns:
+            if left := self.early.left(address.thread_id, stored.checkpoint_id):
+                self.database.submit(partial(calls.record_early, early=left))
+                stored = stored._replace(run=None)
+            self.early.forget(address.thread_id, stored.checkpoint_id)
         if self.observer:
             self.observer.tell(self.ledger)
         return self._stored(config, address, stored)
@@ -198,6 +205,11 @@ class LedgerSaver(Removal):
                     stored = await self._queue_put(planned, staged)
             else:
                 stored = await self._queue_put(planned, ())
+            if self.early.any and stored is not None and not address.checkpoint_ns:
+                if left := self.early.left(address.thread_id, stored.checkpoint_id):
+                    await self.database.queue(partial(calls.record_early, early=left), None)
+                    stored = stored._replace(run=None)
+                self.early.forget(address.thread_id, stored.checkpoint_id)
         if self.observer:
             await self.observer.atell(self.ledger)
         return self._stored(config, address, stored)
@@ -225,7 +237,7 @@ class LedgerSaver(Removal):
                 with self.staging.settling(staged):
                     self.database.submit(self._settling(written, staged), queued=entry.leave)
             else:
-                store = partial(task_writes.store, written=written)
+                store = partial(task_writes.store, written=written, early=self.early)
                 self.database.submit(store, append=written.append, may_linger=may_linger, queued=entry.leave)
             if written.call is not None:
                 self.recent.doubt_run(address.thread_id)
@@ -251,7 +263,9 @@ class LedgerSaver(Removal):
                 if staged:
                     committed = self.database.queue(self._settling(written, staged))
                 else:
-                    committed = self.database.queue(partial(task_writes.store, written=written), written.append)
+                    committed = self.database.queue(
+                        partial(task_writes.store, written=written, early=self.early), written.append
+                    )
             finally:
                 entry.leave()
             with self.staging.settling(staged):
@@ -354,6 +368,7 @@ class LedgerSaver(Removal):
             task_id,
             task_path,
             from_graph=host.from_graph(config),
+            root_id=host.root_of(config),
             dumps=self.serde.dumps_typed,
             plain=not host.is_encrypting(self.serde),
             seen=self.seen,
@@ -386,7 +401,7 @@ class LedgerSaver(Removal):
 
     def _settling(self, written: task_writes.TaskWrites, staged: Sequence[Staged]) -> Callable[[Tx], None]:
         """The transaction of a `put_writes` that settles what is staged, even if there are no writes."""
-        store = partial(task_writes.store, written=written)
+        store = partial(task_writes.store, written=written, early=self.early)
         return partial(beside, store=store, staged=staged, now_us=self.database.clock_us())
 
     def _submit_put(self, planned: puts.Below | puts.Whole, staged: Sequence[Staged]) -> RecentPut | None:
@@ -407,9 +422,9 @@ class LedgerSaver(Removal):
         self, planned: puts.Below | puts.Whole, staged: Sequence[Staged]
     ) -> tuple[Callable[[Tx], RecentPut | None], Append | None]:
         """The transaction of a `put`; one that has to be made again settles nothing the first time."""
-        store = partial(puts.store, planned=planned)
+        store = partial(puts.store, planned=planned, early=self.early)
         if not staged:
-            return store, planned.append
+            return store, None if self.early.any else planned.append
         now_us = self.database.clock_us()
         return partial(beside, store=store, staged=staged, now_us=now_us, is_stored=lambda put: put is not None), None
 

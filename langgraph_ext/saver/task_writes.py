@@ -11,6 +11,7 @@ from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import calls
 from langgraph_ext.saver import facts, host
 from langgraph_ext.saver.config import APPENDED, Address, text
+from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.identity import Seen
 from langgraph_ext.saver.values import Dumps
 from langgraph_ext.saver.writes import answers_in, are_partial, are_regular, encode_writes
@@ -38,6 +39,7 @@ def prepare(
     task_path: str,
     *,
     from_graph: bool,
+    root_id: str | None = None,
     dumps: Dumps,
     plain: bool,
     seen: Seen,
@@ -51,6 +53,7 @@ def prepare(
         task_id: The task.
         task_path: Its path.
         from_graph: Whether they come from a running graph.
+        root_id: The root checkpoint being executed, if a subgraph's task wrote them.
         dumps: The serde's encoder.
         plain: Whether payloads may be kept without the serde.
         seen: Where tasks were seen.
@@ -84,7 +87,9 @@ def prepare(
         return TaskWrites(None, None, None, regular)
     if not from_graph or (regular and not seen.elsewhere(address, task_id, task_path)):
         return TaskWrites(Append("log_append", row), row, None, regular)
-    call = facts.call_of(address, writes, task_id, task_path, dumps=dumps, plain=plain, stored_us=stored_us)
+    call = facts.call_of(
+        address, writes, task_id, task_path, root_id=root_id, dumps=dumps, plain=plain, stored_us=stored_us
+    )
     if call.error is not None:
         details = {"error_type": call.error[0], "error_message": call.error[1]}
         row["details"] = canonical.encode_plain(details).decode()
@@ -100,16 +105,16 @@ def may_linger(written: TaskWrites, task_path: str) -> bool:
     return written.regular and not host.is_send(task_path)
 
 
-def store(tx: Tx, written: TaskWrites) -> None:
-    """Append them to the log, and tell the ledger. A call without writes leaves nothing."""
+def store(tx: Tx, written: TaskWrites, early: Early | None = None) -> None:
+    """Append them to the log, and tell the ledger; later, if their checkpoint is not there. No writes leave nothing."""
     row, call = written.row, written.call
     if row is None or (tx.repeated and _is_stored(tx, row)):
         return
     if call is not None:
         calls.check_identity(tx, call)
     tx.run("log_append", **row)
-    if call is not None:
-        calls.record(tx, call)
+    if call is not None and not calls.record(tx, call) and early is not None:
+        early.add(call)
 
 
 def _is_stored(tx: Tx, row: Mapping[str, object]) -> bool:

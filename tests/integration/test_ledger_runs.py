@@ -11,7 +11,7 @@ from langgraph.channels import LastValue
 from langgraph.errors import NodeError
 from langgraph.graph import END, START, StateGraph
 from langgraph.pregel import NodeBuilder, Pregel
-from langgraph.types import Command, TimeoutPolicy
+from langgraph.types import Command, Interrupt, TimeoutPolicy
 
 from langgraph_ext import LedgerSaver
 from langgraph_ext.errors import ConflictError
@@ -476,7 +476,7 @@ def test_l10_a_failure_inside_leaves_no_row(saver: LedgerSaver, monkeypatch: pyt
     with monkeypatch.context() as patch:
         patch.setattr(calls, "move", broken)
         with pytest.raises(RuntimeError, match="broken"):
-            app.invoke({"log": []}, CONFIG)
+            app.invoke({"log": []}, CONFIG, durability="sync")
 
     assert [] == saver.ledger.interrupts()
     assert ["run.started"] == list(names(saver.ledger.events()))
@@ -495,3 +495,75 @@ def test_l9_an_error_that_cannot_say_what_it_is_fails_its_run_and_loses_no_write
     tried(line(saver, a=mute))
 
     assert ("failed", "Mute") == (only_run(saver).status, only_run(saver).error_type)
+
+
+# -- found by tests/property/test_ledger_against_langgraph.py
+
+
+def test_l24_a_task_that_failed_and_asks_now_pauses_its_run(saver: LedgerSaver) -> None:
+    fail = fails(1)
+
+    def node(state: State) -> dict[str, Any]:
+        return {**fail(state), **asks("sure?")(state)}
+
+    app = line(saver, a=node)
+    tried(app)
+    assert ["failed"] == statuses(saver)
+    app.invoke(None, CONFIG)
+
+    assert ["paused"] == statuses(saver)
+
+
+def test_l24_update_state_takes_the_open_questions_away(saver: LedgerSaver) -> None:
+    """LangGraph asks them no more: the tasks begin anew, or there is nothing left to run."""
+    app = line(saver, a=says("a"), ask=asks("sure?"))
+    tried(app)
+    app.update_state(CONFIG, {"log": ["edited"]}, as_node="a")
+    assert (["idle"], []) == (statuses(saver), saver.ledger.interrupts(pending=True))
+    app.invoke(None, CONFIG)
+    assert ["superseded", "pending"] == [str(found.status) for found in saver.ledger.interrupts()]
+    app.update_state(CONFIG, {"log": ["answered by hand"]}, as_node="ask")
+
+    assert (["succeeded"], []) == (statuses(saver), saver.ledger.verify())
+
+
+def test_l47_an_old_question_answered_again_leaves_its_run_as_it_stands(saver: LedgerSaver) -> None:
+    """Also where that run waits for another answer now."""
+    app = line(saver, one=asks("one"), two=asks("two"))
+    tried(app)
+    asked = app.get_state(CONFIG).config
+    answered(app)
+    app.invoke(Command(resume="no"), asked)
+
+    assert ["paused", "paused"] == statuses(saver)
+
+
+def test_l47_an_edited_fork_that_asks_at_once_is_a_run(saver: LedgerSaver) -> None:
+    """Its question and its visits are known though no checkpoint followed."""
+    app = line(saver, a=says("a"), ask=asks("sure?"))
+    tried(app)
+    answered(app)
+    at_ask = next(found.config for found in app.get_state_history(CONFIG) if found.next == ("ask",))
+    app.invoke(None, app.update_state(at_ask, {"log": ["edited"]}))
+    fork, first = saver.ledger.runs()
+
+    assert ("paused", first.run_id) == (fork.status, fork.fork_of)
+    assert ["ask"] == [found.node for found in saver.ledger.interrupts(run_id=fork.run_id, pending=True)]
+    assert ["ask"] == [visit.node for visit in saver.ledger.visits(fork.run_id)]
+
+
+@pytest.mark.parametrize(
+    ("writes", "status"),
+    [([("__interrupt__", [Interrupt("sure?", id="i")])], "paused"), ([("__error__", Boom("x"))], "failed")],
+)
+def test_l24_what_comes_before_its_checkpoint_is_recorded_with_it(saver: LedgerSaver, writes: Any, status: str) -> None:
+    """Under durability `async` the put that begins a run may come after what its tasks did: it is that run's."""
+    place = running(config(id=cid(1)))
+    saver.put_writes(place, writes, "task", "~__pregel_pull, ask")
+    assert [] == statuses(saver)
+    start = running(config())
+    saver.put(start, checkpoint(cid(1), {"branch:to:ask": None}, {"branch:to:ask": 1}), metadata(0, "input"), {})
+
+    assert [status] == statuses(saver)
+    assert (status == "paused") == bool(saver.ledger.interrupts(pending=True))
+    assert [] == saver.ledger.verify()

@@ -121,7 +121,14 @@ def every(count: int, *, sample: int) -> list[int]:
 _CONTEXT = multiprocessing.get_context("forkserver")
 # The server is shared with tests.support.processes, whose import named what that module needs: one list for both.
 _CONTEXT.set_forkserver_preload(
-    ["pytest", "tests.support.workers", "tests.support.faults", "tests.database.children", "tests.faults.children"]
+    [
+        "pytest",
+        "tests.support.workers",
+        "tests.support.faults",
+        "tests.database.children",
+        "tests.faults.children",
+        "tests.support.killed_ledger",
+    ]
 )
 
 

@@ -23,9 +23,6 @@ LIMIT 1;
 -- The number of the newest run of all.
 SELECT max(run) AS run FROM run;
 
--- name: run_newest
-SELECT run, run_id, status FROM run WHERE thread_id = :thread_id ORDER BY run DESC LIMIT 1;
-
 -- name: run_get
 SELECT run, run_id, status, last_id FROM run WHERE run = :run;
 

@@ -1,0 +1,408 @@
+"""A thread and its ledger: graphs run over a LedgerSaver, and what LangGraph says of the thread must be told.
+
+What should be in the ledger is worked out from the actions (`_attribute`: whose are the checkpoints an action made) and
+from LangGraph's own `get_state` and `get_state_history` (`_status`: how a run stands at its head). Where the saver
+alone cannot know, the model says so:
+
+- Under durability `exit` it is handed the last checkpoint only, whose source may be `loop` whatever the action was. So
+  new input on an open run, and a replay of its very head, look as if the run went on; of the steps it knows nothing.
+  A subgraph that ended hands it nothing at all: what was asked in there stays pending until the root graph goes on.
+- An error says that a run failed; that somebody tries again is seen when a task has written. What an invocation does
+  before its first write is not known.
+- Where one task asks and another fails at one checkpoint, in the root graph or in a subgraph, LangGraph shows both, and
+  the error also after its task was tried again: the run is paused, as an answer takes it on (rule L27), or failed, by
+  what came last. One task of the root graph that failed and asks now is paused.
+- `update_state` behind a stop leaves something to run and nobody who runs it: the run is idle, or as it was when it
+  failed; its questions are gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from langgraph.errors import EmptyInputError, InvalidUpdateError
+from langgraph.types import Command
+
+from langgraph_ext import LedgerSaver
+from langgraph_ext.ledger import Event
+from tests.support.build import NULL_TASK
+from tests.support.driver import Form
+from tests.support.reader import Reader
+from tests.support.shapes import Boom, shape
+
+__all__ = ["Thread"]
+
+THREAD = "t"
+HEAD: Any = {"configurable": {"thread_id": THREAD}, "recursion_limit": 80}
+MANY = 100_000
+
+
+@dataclass
+class Ran:
+    """A run, as the actions made it."""
+
+    fork_of: int | None
+    superseded: bool = False
+    status: frozenset[str] = frozenset(("running",))
+    """How it may stand."""
+
+
+class Thread:
+    """One thread on a database of its own. Each action is followed by a comparison."""
+
+    def __init__(self, parts: Sequence[Any], form: Form, durability: str) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.loop = asyncio.new_event_loop()
+        self.form, self.durability = form, durability
+        self.saver = LedgerSaver(str(self.folder / "runs.db"), fsync="normal")
+        self.ledger = Reader(self.saver.ledger, form, self.loop)
+        self.graph = shape(parts, form, self.saver)
+        self.runs: list[Ran] = []
+        self.run_of: dict[str, int | None] = {}
+        """Of each root checkpoint."""
+        self.forks: set[str] = set()
+        """Root checkpoints of `update_state` that branch off."""
+        self.parents: dict[str, str | None] = {}
+        self.given: set[tuple[str, str]] = set()
+        """Tasks whose results `update_state` gave."""
+        self.places: dict[Any, Any] = {}
+        """Of each visit, what must never change."""
+        self.events: list[Event] = []
+
+    def close(self) -> None:
+        self.saver.close()
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
+        shutil.rmtree(self.folder)
+
+    # -- actions
+
+    def invoke(self, what: str, pick: int = 0, *, at_old: bool = False) -> None:
+        """Run the graph: with new input, on from where it stands, or with an answer, plain or by id."""
+        base = self._picked(pick) if at_old else None
+        given = self._given(what, pick, base)
+        config = HEAD if base is None else {**HEAD, "configurable": {**HEAD["configurable"], "checkpoint_id": base}}
+        with suppress(Boom, EmptyInputError, RuntimeError):  # the last: more than one question is open
+            self._call("invoke", given, config, durability=self.durability)
+        self._attribute(base or self._head(), is_input=what == "input")
+        self.compare()
+
+    def update(self, pick: int = 0, *, at_old: bool = False) -> None:
+        """Call `update_state`."""
+        base = self._picked(pick) if at_old else None
+        config = HEAD if base is None else {**HEAD, "configurable": {**HEAD["configurable"], "checkpoint_id": base}}
+        before = self._finished()
+        nodes = [None, *sorted(name for name in self.graph.nodes if not name.startswith("__"))]
+        with suppress(InvalidUpdateError):
+            self._call("update_state", config, {"log": ["edited"]}, as_node=nodes[pick % len(nodes)])
+        self.given |= self._finished() - before
+        self._attribute_update(base or self._head())
+        self.compare()
+
+    def _given(self, what: str, pick: int, base: str | None) -> Any:
+        if what == "input":
+            return {"log": ["in"]}
+        pending = sorted(self._pending(base or self._head()))
+        if what == "go" or not pending:
+            return None
+        if what == "answer" and len(pending) == 1:
+            return Command(resume="yes")
+        return Command(resume=dict.fromkeys(pending[: 1 + pick % len(pending)], "yes"))
+
+    def _call(self, method: str, *args: Any, **options: Any) -> Any:
+        if self.form == "sync":
+            return getattr(self.graph, method)(*args, **options)
+        return self.loop.run_until_complete(self._acall(getattr(self.graph, f"a{method}"), *args, **options))
+
+    async def _acall(self, method: Any, *args: Any, **options: Any) -> Any:
+        """LangGraph does not wait for what a cancelled task writes; we do."""
+        try:
+            return await method(*args, **options)
+        finally:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            await asyncio.gather(*others, return_exceptions=True)
+
+    def _picked(self, pick: int) -> str:
+        ids = sorted(self.run_of)
+        return ids[pick % len(ids)]
+
+    # -- what LangGraph says
+
+    def _head(self) -> str:
+        return max(self.run_of, default="")
+
+    def _snapshots(self) -> dict[str, Any]:
+        """Every root checkpoint, by its id."""
+        if self.form == "sync":
+            found = list(self.graph.get_state_history(HEAD))
+        else:
+
+            async def collect() -> list[Any]:
+                return [each async for each in self.graph.aget_state_history(HEAD)]
+
+            found = self.loop.run_until_complete(collect())
+        return {_id(each.config): each for each in found}
+
+    def _finished(self) -> set[tuple[str, str]]:
+        """Checkpoints and tasks of the root graph whose results LangGraph holds."""
+        return {
+            (each, task.id)
+            for each, snapshot in self._snapshots().items()
+            for task in snapshot.tasks
+            if task.result is not None and task.name != "__start__"
+        }
+
+    def _stored(self) -> list[Any]:
+        """Every checkpoint in every namespace."""
+        return list(self.saver.list({"configurable": {"thread_id": THREAD}}))
+
+    def _pending(self, root_id: str) -> dict[str, Any]:
+        """Questions that nobody has answered, in subgraphs too, by their ids."""
+        return _pending(self._stored(), root_id)
+
+    def _check_pending(self) -> None:
+        """At the head, LangGraph says itself which questions are pending.
+
+        Not under `exit`: what it shows of a subgraph that ended or failed behind its answer is out of date there.
+        """
+        if self.durability == "exit":
+            return
+        state = self._call("get_state", HEAD, subgraphs=True)
+        stored = self._stored()
+        answered = _answered(stored)
+        shown = {each.id for each in _questions(state)} - answered
+        assert shown == set(_pending(stored, self._head()))
+
+    # -- what the ledger should say
+
+    def _attribute(self, base: str, *, is_input: bool) -> None:
+        """Whose are the checkpoints that an invocation made, all in one line."""
+        before, snapshots = set(self.run_of), self._snapshots()
+        new = sorted(set(snapshots) - before)
+        if not new:
+            return
+        run = self.run_of.get(base)
+        is_open = run is not None and not self.runs[run].status & {"succeeded", "cancelled"}
+        source = snapshots[new[0]].metadata["source"]
+        branches = source == "fork" or (run is None and base in self.forks) or self._has_child(base, before)
+        begins = source == "input" or (is_input and self.durability != "exit")
+        if begins or branches or not is_open:
+            if is_open and not branches and run is not None:
+                self.runs[run].superseded = True
+            above = self._run_above(base) if branches else None
+            self.runs.append(Ran(fork_of=above))
+            run = len(self.runs) - 1
+        self._adopt(new, snapshots, run)
+
+    def _attribute_update(self, base: str) -> None:
+        """At the head of an open run it corrects that one; elsewhere it begins one, if it leaves something to run."""
+        snapshots = self._snapshots()
+        new = sorted(set(snapshots) - set(self.run_of))
+        run, is_head = self.run_of.get(base), not self._has_child(base, set(self.run_of))
+        is_open = run is not None and not self.runs[run].status & {"succeeded", "cancelled"}
+        branches = not is_head or (run is None and base in self.forks)
+        if new and not (is_open and is_head):
+            above = self._run_above(base)
+            self.forks |= set(new) if branches else set()
+            run = None
+            if snapshots[new[0]].tasks and above is not None:
+                self.runs.append(Ran(fork_of=above if branches else None))
+                run = len(self.runs) - 1
+        self._adopt(new, snapshots, run)
+
+    def _adopt(self, new: list[str], snapshots: dict[str, Any], run: int | None) -> None:
+        for each in new:
+            self.run_of[each] = run
+            self.parents[each] = _id(snapshots[each].parent_config) if snapshots[each].parent_config else None
+
+    def _has_child(self, base: str, among: set[str]) -> bool:
+        return any(self.parents[each] == base for each in among)
+
+    def _run_above(self, base: str | None) -> int | None:
+        while base is not None and self.run_of[base] is None:
+            base = self.parents[base]
+        return None if base is None else self.run_of[base]
+
+    def _status(self, number: int, snapshots: dict[str, Any]) -> frozenset[str]:
+        """How a run may stand, by what LangGraph says of its head."""
+        if self.runs[number].superseded:
+            return frozenset(("cancelled",))
+        head = max(each for each, run in self.run_of.items() if run == number)
+        snapshot = snapshots[head]
+        if not snapshot.tasks:
+            return frozenset(("succeeded",))
+        pending, handled = self._pending(head), _handled(self._stored())
+        ask = {task.id for task in snapshot.tasks for each in task.interrupts if each.id in pending and not task.state}
+        fail = {
+            task.id
+            for task in snapshot.tasks
+            if task.error and task.result is None and task.id not in ask and task.id not in handled
+        }
+        if pending or fail:
+            return frozenset(word for word, some in (("paused", pending), ("failed", fail)) if some)
+        stopped = frozenset(("idle", *self.runs[number].status & {"failed"}))
+        return stopped if snapshot.metadata["source"] == "update" else frozenset(("running",))
+
+    # -- comparing
+
+    def compare(self) -> None:
+        """Everything that the ledger says of this thread."""
+        snapshots = self._snapshots()
+        shown = list(reversed(self.ledger.runs(limit=MANY)))
+        ids = [run.run_id for run in shown]
+        assert len(self.runs) == len(shown), "one run for each input, and for each fork"
+        for number, (ran, run) in enumerate(zip(self.runs, shown, strict=True)):
+            ran.status = self._status(number, snapshots)
+            mine = [each for each, owner in self.run_of.items() if owner == number]
+            assert run.status in ran.status, f"run {number} is {run.status}, not {set(ran.status)}"
+            assert (None if ran.fork_of is None else ids[ran.fork_of]) == run.fork_of
+            assert min(mine) == run.first_checkpoint_id
+            assert (run.ended_at is not None) == run.status.ended
+            self._compare_questions(ran, run.run_id, max(mine))
+            self._compare_visits(run.run_id, [snapshots[each] for each in mine])
+        self._check_pending()
+        self._compare_events(ids)
+        assert [] == self.ledger.verify()
+        assert shown[::-1] == _paged(lambda last: self.ledger.runs(before=last, limit=2), lambda run: run.run_id, None)
+
+    def _compare_questions(self, ran: Ran, run_id: str, head: str) -> None:
+        expected = {} if ran.status & {"cancelled", "succeeded"} else self._pending(head)
+        found = self.ledger.interrupts(run_id=run_id, pending=True, limit=MANY)
+        assert expected == {each.interrupt_id: each.value for each in found}
+        assert sorted(expected) == sorted(each.interrupt_id for each in self.ledger.snapshot(run_id).pending)
+
+    def _compare_visits(self, run_id: str, mine: list[Any]) -> None:
+        visits = self.ledger.visits(run_id)
+        succeeded = {
+            (v.checkpoint_id, v.task_id)
+            for v in visits
+            if v.status == "succeeded" and not v.checkpoint_ns and v.kind == "node"
+        }
+        roots = {_id(each.config) for each in mine}
+        finished = {(each, task) for each, task in self._finished() - self.given if each in roots}
+        assert finished == succeeded
+        nested = {(v.checkpoint_id, v.task_id) for v in visits if v.status == "succeeded" and v.checkpoint_ns}
+        assert _finished_inside(self._stored(), roots) == nested
+        names = {(task.id, task.name) for each in mine for task in each.tasks}
+        assert [] == [
+            v for v in visits if not v.checkpoint_ns and v.kind == "node" and (v.task_id, v.node) not in names
+        ]
+        assert list(range(1, len(visits) + 1)) == [v.transition for v in visits]
+        assert visits == _paged(
+            lambda last: self.ledger.visits(run_id, after=last, limit=2), lambda visit: visit.transition, 0
+        )
+        for visit in visits:
+            place = (visit.transition, visit.ordinal, visit.kind, visit.node, visit.scope, visit.place)
+            assert place == self.places.setdefault((run_id, visit.checkpoint_id, visit.task_id), place)
+
+    def _compare_events(self, ids: list[str]) -> None:
+        events = self.ledger.events(limit=MANY)
+        bare = [replace(each, node_path=None) for each in events]  # what encloses a task may become known later
+        assert self.events == bare[: len(self.events)], "what was shown has changed"
+        self.events = bare
+        cursors = [each.cursor for each in events]
+        assert sorted(cursors) == cursors
+        if self.durability == "sync":  # calls that came before their checkpoint share a place
+            assert len(set(cursors)) == len(cursors)
+        assert events == _paged(lambda last: self.ledger.events(after=last, limit=3), lambda each: each.cursor, 0)
+        for run_id in ids:
+            mine = [each for each in events if each.run_id == run_id]
+            numbered = [replace(each, run_seq=number) for number, each in enumerate(mine, start=1)]
+            assert numbered == self.ledger.events(run_id, limit=MANY)
+            assert numbered == _paged(
+                lambda last, run_id=run_id: self.ledger.events(run_id, after=last, limit=2),
+                lambda each: each.cursor,
+                0,
+            )
+
+
+def _id(config: Any) -> str:
+    return str(config["configurable"]["checkpoint_id"])
+
+
+def _paged(read: Any, mark: Any, start: Any) -> list[Any]:
+    found: list[Any] = []
+    while page := read(mark(found[-1]) if found else start):
+        found += page
+    return found
+
+
+def _questions(state: Any) -> list[Any]:
+    """Of a state and the states of its subgraphs."""
+    inner = [each for task in state.tasks if task.state and task.result is None for each in _questions(task.state)]
+    return [*state.interrupts, *inner]
+
+
+def _pending(stored: list[Any], root_id: str) -> dict[str, Any]:
+    """Questions asked while a root checkpoint was executed, that nobody has answered, by their ids.
+
+    Those of a subgraph at its newest checkpoint: it may be begun anew, and asks anew then.
+    """
+    answered = _answered(stored)
+    newest: dict[str, str] = {}
+    for each in stored:
+        newest[_space(each)] = max(each.checkpoint["id"], newest.get(_space(each), ""))
+    return {
+        question.id: question.value
+        for each in stored
+        if each.metadata["parents"].get("", each.checkpoint["id"]) == root_id
+        if not _space(each) or newest[_space(each)] == each.checkpoint["id"]
+        for task_id, channel, value in each.pending_writes
+        if channel == "__interrupt__" and not any(f":{task_id}" in space for space in newest)
+        for question in value
+        if question.id not in answered
+    }
+
+
+def _space(stored: Any) -> str:
+    return str(stored.config["configurable"]["checkpoint_ns"])
+
+
+def _answered(stored: list[Any]) -> set[str]:
+    """Ids of questions whose task was given an answer, or is finished: the innermost task is the one that asked.
+
+    A task that runs a subgraph shows its questions again, and the old ones until it has written anew: what is asked in
+    there no longer was answered.
+    """
+    spaces = {_space(each) for each in stored}
+    asked: dict[str, tuple[int, bool]] = {}
+    for each in stored:
+        depth = len(each.metadata["parents"])
+        for task_id, channel, value in each.pending_writes:
+            for question in value if channel == "__interrupt__" else ():
+                given = [v for t, c, v in each.pending_writes if (t, c) == (task_id, "__resume__")]
+                count = max((len(v) for v in given if isinstance(v, list)), default=0)
+                encloses = any(f":{task_id}" in space for space in spaces)
+                answered = encloses or count > question.value["number"] or task_id in _finished(each)
+                if depth >= asked.get(question.id, (0, False))[0]:
+                    asked[question.id] = depth, answered
+    return {each for each, (_, answered) in asked.items() if answered}
+
+
+def _handled(stored: list[Any]) -> set[str]:
+    """Tasks whose error an error handler takes over."""
+    return {task for each in stored for task, channel, _ in each.pending_writes if channel == "__error_source_node__"}
+
+
+_CONTROL = ("__error__", "__error_source_node__", "__interrupt__", "__resume__", "__scheduled__")
+
+
+def _finished(stored: Any) -> set[str]:
+    return {task for task, channel, _ in stored.pending_writes if channel not in _CONTROL and task != NULL_TASK}
+
+
+def _finished_inside(stored: list[Any], roots: set[str]) -> set[tuple[str, str]]:
+    """Tasks of subgraphs that have written, by what the saver hands LangGraph."""
+    return {
+        (each.checkpoint["id"], task)
+        for each in stored
+        if each.metadata["parents"].get("") in roots and "__start__" not in each.checkpoint["channel_values"]
+        for task in _finished(each)
+    }
