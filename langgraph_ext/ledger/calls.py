@@ -13,9 +13,13 @@ from langgraph_ext.database import Tx
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger.interrupts import Place, Question, answer_up_to, ask, close_passed
 from langgraph_ext.ledger.records import RunStatus, VisitStatus
-from langgraph_ext.ledger.runs import At, move
+from langgraph_ext.ledger.runs import At, begin_at, move
 
 __all__ = ["Call", "check_identity", "record", "record_early"]
+
+
+_NAMESPACES = 32
+"""In so many namespaces of its thread a task is looked for; a thread may have one for each run of a subgraph."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +55,16 @@ def check_identity(tx: Tx, call: Call) -> None:
     """
     if call.outcome is None:
         return
-    for seen in tx.all("namespaces_of", thread_id=call.thread_id):
-        where = {"checkpoint_ns": seen["checkpoint_ns"], "checkpoint_id": call.checkpoint_id, "task_id": call.task_id}
+    namespaces = {row["checkpoint_ns"] for row in tx.all("namespaces_some", thread_id=call.thread_id, size=_NAMESPACES)}
+    for checkpoint_ns in sorted(namespaces | {call.checkpoint_ns, ""}):
+        where = {"checkpoint_ns": checkpoint_ns, "checkpoint_id": call.checkpoint_id, "task_id": call.task_id}
         known = tx.maybe("call_of_task", thread_id=call.thread_id, **where)
         if known is None:
             continue
-        if seen["checkpoint_ns"] != call.checkpoint_ns or known["task_path"] != call.task_path:
+        if checkpoint_ns != call.checkpoint_ns or known["task_path"] != call.task_path:
             raise ConflictError(
                 f"task {call.task_id!r} of checkpoint {call.checkpoint_id!r} was recorded in namespace "
-                f"{seen['checkpoint_ns']!r} as {known['task_path']!r}, and comes in {call.checkpoint_ns!r} as "
+                f"{checkpoint_ns!r} as {known['task_path']!r}, and comes in {call.checkpoint_ns!r} as "
                 f"{call.task_path!r}; a task never changes its place: pass the config and the path LangGraph gave",
                 code="task_identity_conflict",
                 details={"thread_id": call.thread_id, "task_id": call.task_id},
@@ -74,8 +79,9 @@ def record(tx: Tx, call: Call) -> bool:
     root = tx.maybe("place_get", thread_id=call.thread_id, checkpoint_ns="", checkpoint_id=call.root_id)
     if root is None:
         return False
-    run = root["run"]
-    if run is None or RunStatus(tx.one("run_get", run=run)["status"]).ended or _is_passed(tx, call):
+    at = At(call.thread_id, call.root_id, call.stored_us)
+    run = None if _is_passed(tx, call) else _open_run(tx, root["run"], at)
+    if run is None:
         return True
     place = Place(
         run=run,
@@ -92,7 +98,6 @@ def record(tx: Tx, call: Call) -> bool:
     if call.checkpoint_ns:
         close_passed(tx, place)
     ask(tx, place, call.questions)
-    at = At(call.thread_id, call.root_id, call.stored_us)
     if call.resumes:
         move(tx, run, RunStatus.RUNNING, at)
     if call.questions:
@@ -100,9 +105,27 @@ def record(tx: Tx, call: Call) -> bool:
     elif call.error is not None and not call.checkpoint_ns and not call.handled:
         if call.outcome is VisitStatus.CANCELLED:
             move(tx, run, RunStatus.IDLE, at, details={"reason": "cancelled"})
-        else:
+        elif _is_news(tx, run, call):
             move(tx, run, RunStatus.FAILED, at, error=call.error)
     return True
+
+
+def _open_run(tx: Tx, run: int | None, at: At) -> int | None:
+    """The run of a root checkpoint, if it is open; one begins there if it belongs to none."""
+    if run is None:
+        return begin_at(tx, at)
+    found = tx.maybe("run_get", run=run)
+    if found is None or found["thread_id"] != at.thread_id or RunStatus(found["status"]).ended:
+        return None
+    return run
+
+
+def _is_news(tx: Tx, run: int, call: Call) -> bool:
+    """Whether a failure tells more than that its run has failed: the first one does, and a task's second one."""
+    if tx.one("run_get", run=run)["status"] != RunStatus.FAILED:
+        return True
+    where = {"checkpoint_ns": call.checkpoint_ns, "checkpoint_id": call.checkpoint_id, "task_id": call.task_id}
+    return len(tx.all("failures_of_task", thread_id=call.thread_id, **where)) > 1
 
 
 def record_early(tx: Tx, early: Iterable[Call]) -> None:

@@ -2,11 +2,9 @@
 
 State machine (the only legal moves; `_MOVES` below is the same table):
 
-    begin ──▶ running ◀──▶ paused          a question was asked, or answered
-                 │  ▲──▶ idle              its loop stopped without an end
-                 │  ▲──▶ failed            a task failed; `invoke(None)` may go on, and may pause
-                 ▼
-             succeeded, cancelled          also out of paused, idle and failed
+    begin ──▶ running ◀──▶ paused, idle, failed       a question; a stop without an end; an error
+              paused ──▶ idle, failed    idle, failed ──▶ paused, failed
+              all of them ──▶ succeeded, cancelled
 
 `update_state` on an open run takes its questions away: a paused one is idle then, one with nothing left has succeeded.
 Elsewhere it begins a run, idle at first, if it leaves something to run.
@@ -20,14 +18,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import NamedTuple
 
+from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.interrupts import close_at, close_of_run
 from langgraph_ext.ledger.records import InterruptStatus, RunStatus
 
-__all__ = ["At", "Ending", "Plan", "Step", "apply", "forget_thread", "forget_undone", "move", "plan"]
+__all__ = ["At", "Ending", "Plan", "Step", "apply", "begin_at", "forget_thread", "forget_undone", "move", "plan"]
 
 _OPEN = frozenset((RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED))
 
@@ -35,7 +35,7 @@ _MOVES = {
     RunStatus.RUNNING: {RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED},
     RunStatus.PAUSED: {RunStatus.RUNNING, RunStatus.IDLE, RunStatus.FAILED},
     RunStatus.IDLE: {RunStatus.RUNNING, RunStatus.PAUSED},
-    RunStatus.FAILED: {RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.IDLE},
+    RunStatus.FAILED: {RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED},
     RunStatus.SUCCEEDED: _OPEN,
     RunStatus.CANCELLED: _OPEN,
 }
@@ -98,6 +98,8 @@ class Plan(NamedTuple):
     fork_of: str | None = None
     supersedes: int | None = None
     """A run that its input closes."""
+    adopts: str | None = None
+    """Its parent, if that belongs to no run: the tasks that ran there led to this run."""
     known: bool = False
     """Whether the checkpoint was stored before."""
 
@@ -108,7 +110,7 @@ def plan(tx: Tx, step: Step) -> Plan | None:
     if stored is not None:
         return None if stored["run"] is None else Plan(stored["run"], known=True)
     parent = None if step.parent_id is None else _place(tx, step.thread_id, step.parent_id)
-    run = None if parent is None or parent["run"] is None else tx.one("run_get", run=parent["run"])
+    run = None if parent is None else _run_at(tx, step.thread_id, parent)
     is_open = run is not None and run["status"] in _OPEN
     above, branches = _run_above(tx, step)
     if not step.from_graph and run is not None and is_open and not branches:
@@ -124,6 +126,9 @@ def plan(tx: Tx, step: Step) -> Plan | None:
         run_id=_name(tx, step),
         fork_of=above["run_id"] if above is not None and branches else None,
         supersedes=run["run"] if run is not None and is_open and not branches else None,
+        adopts=step.parent_id
+        if step.source == "loop" and parent is not None and run is None and not branches
+        else None,
     )
 
 
@@ -138,9 +143,7 @@ def apply(tx: Tx, planned: Plan, step: Step) -> RunStatus | None:
     if planned.supersedes is not None:
         _supersede(tx, planned, at)
     if planned.begins:
-        where = {"run": planned.run, "thread_id": step.thread_id, "checkpoint_id": step.checkpoint_id}
-        tx.run("run_insert", **where, run_id=planned.run_id, fork_of=planned.fork_of, now_us=step.stored_us)
-        _event(tx, "run.started", planned.run, at, {"fork_of": planned.fork_of} if planned.fork_of else None)
+        _begin(tx, planned, At(step.thread_id, planned.adopts or step.checkpoint_id, step.stored_us))
     else:
         if step.parent_id is not None:  # it went on behind the questions asked there
             close_at(tx, step.thread_id, step.parent_id, InterruptStatus.ANSWERED, now_us=step.stored_us)
@@ -153,6 +156,33 @@ def apply(tx: Tx, planned: Plan, step: Step) -> RunStatus | None:
     elif step.ending is Ending.UNKNOWN:
         move(tx, planned.run, RunStatus.IDLE, at, details={"reason": _NOTHING_LEFT})
     return _status(tx, planned.run)
+
+
+def begin_at(tx: Tx, at: At) -> int:
+    """Begin a run at a stored checkpoint of no run, whose tasks have something to say; returns its number."""
+    step = Step(
+        thread_id=at.thread_id,
+        checkpoint_id=at.checkpoint_id,
+        parent_id=(_place(tx, at.thread_id, at.checkpoint_id) or {"parent_id": None})["parent_id"],
+        run_id=None,
+        source="loop",
+        from_graph=True,
+        ending=Ending.GOES_ON,
+        stored_us=at.now_us,
+    )
+    above, branches = _run_above(tx, step)
+    fork_of = above["run_id"] if above is not None and branches else None
+    planned = Plan(_next(tx), begins=True, run_id=_name(tx, step), fork_of=fork_of, adopts=at.checkpoint_id)
+    _begin(tx, planned, at)
+    return planned.run
+
+
+def _begin(tx: Tx, planned: Plan, at: At) -> None:
+    where = {"run": planned.run, "thread_id": at.thread_id, "checkpoint_id": at.checkpoint_id}
+    tx.run("run_insert", **where, run_id=planned.run_id, fork_of=planned.fork_of, now_us=at.now_us)
+    if planned.adopts is not None:
+        tx.run("place_adopt", **where)
+    _event(tx, "run.started", planned.run, at, {"fork_of": planned.fork_of} if planned.fork_of else None)
 
 
 def move(
@@ -242,9 +272,9 @@ def _supersede(tx: Tx, planned: Plan, at: At) -> None:
     """New input on a thread whose last run is open: that one comes to nothing more."""
     old = planned.supersedes
     assert old is not None
-    last = tx.maybe("run_stopped_why", run=old)
+    last = tx.maybe("run_last_event", run=old)
     close_of_run(tx, at.thread_id, old, InterruptStatus.SUPERSEDED, now_us=at.now_us)
-    if last is not None and last["event"] == "run.stopped" and _NOTHING_LEFT in (last["details"] or ""):
+    if last is not None and canonical.decode((last["details"] or "{}").encode()).get("reason") == _NOTHING_LEFT:
         move(tx, old, RunStatus.SUCCEEDED, at)
     else:
         move(tx, old, RunStatus.CANCELLED, at, details={"reason": "superseded", "by": planned.run_id})
@@ -263,25 +293,35 @@ def _is_newest(tx: Tx, thread_id: str, checkpoint_id: str | None) -> bool:
     return newest is not None and newest["checkpoint_id"] == checkpoint_id
 
 
+def _run_at(tx: Tx, thread_id: str, place: Row) -> Row | None:
+    """The run that a stored checkpoint belongs to; None if to none, or if its run was deleted meanwhile."""
+    found = None if place["run"] is None else tx.maybe("run_get", run=place["run"])
+    return found if found is not None and found["thread_id"] == thread_id else None
+
+
 def _run_above(tx: Tx, step: Step) -> tuple[Row | None, bool]:
     """The run of the nearest ancestor that has one, and whether it, or one in between, has another child."""
-    child, above, branches = step.checkpoint_id, step.parent_id, False
-    while above is not None:
-        where = {"thread_id": step.thread_id, "parent_id": above, "checkpoint_id": child}
-        branches = branches or (
-            not _is_newest(tx, step.thread_id, above) and tx.maybe("place_child", **where) is not None
-        )
+    path, above, run = [step.checkpoint_id], step.parent_id, None
+    while above is not None and run is None:
         place = _place(tx, step.thread_id, above)
         if place is None:
             break
-        if place["run"] is not None:
-            return tx.one("run_get", run=place["run"]), branches
-        child, above = above, place["parent_id"]
-    return None, branches
+        path.append(above)
+        run, above = _run_at(tx, step.thread_id, place), place["parent_id"]
+    if run is None:
+        return None, False  # however long the way was (a copied thread has no run at all), nothing branches off one
+    return run, any(_has_another_child(tx, step.thread_id, above, child) for child, above in pairwise(path))
+
+
+def _has_another_child(tx: Tx, thread_id: str, checkpoint_id: str, child: str) -> bool:
+    if _is_newest(tx, thread_id, checkpoint_id):
+        return False
+    return tx.maybe("place_child", thread_id=thread_id, parent_id=checkpoint_id, checkpoint_id=child) is not None
 
 
 def _next(tx: Tx) -> int:
-    return int(tx.one("run_last")["run"] or 0) + 1
+    """A number that no run ever had: the log's, which never come again, and each run begins with a row of it."""
+    return max(tx.one("run_last")["run"] or 0, tx.one("log_last")["seq"] or 0) + 1
 
 
 def _name(tx: Tx, step: Step) -> str:

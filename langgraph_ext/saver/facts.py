@@ -28,6 +28,9 @@ Writes = Sequence[tuple[str, Any]]
 
 SUCCEEDED = "visit.succeeded"
 
+_MOST_KIND = 256
+"""Characters of a question's kind; what is longer is no kind."""
+
 
 def ending_of(checkpoint: Checkpoint) -> Ending:
     """What a root checkpoint in which nothing starts a task says about the end of its run.
@@ -35,13 +38,17 @@ def ending_of(checkpoint: Checkpoint) -> Ending:
     It is an end where the channels are those of a StateGraph or of an entrypoint; other graphs start their tasks by
     channels of any name.
     """
-    return Ending.SETTLED if host.is_known_kind(checkpoint.get("channel_versions", {})) else Ending.UNKNOWN
+    return Ending.SETTLED if host.is_known_kind(*_maps_of(checkpoint)) else Ending.UNKNOWN
+
+
+def _maps_of(checkpoint: Checkpoint) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    return checkpoint.get("channel_versions", {}), checkpoint.get("versions_seen", {})
 
 
 def sends_of(values: Mapping[str, Any]) -> str | None:
     """The nodes of a checkpoint's scheduled tasks, in their order, as a JSON list; None if there are none."""
     sends = host.sends(values)
-    return canonical.encode_plain([str(send.node) for send in sends]).decode() if sends else None
+    return canonical.encode_plain([str(getattr(send, "node", "")) for send in sends]).decode() if sends else None
 
 
 def event_of(writes: Writes, task_id: str, task_path: str, *, regular: bool) -> str | None:
@@ -105,11 +112,13 @@ def call_of(
 
 def _question(asked: Any, ordinal: int, dumps: Dumps, plain: bool) -> Question:
     kind = asked.value.get("kind") if plain and isinstance(asked.value, dict) else None
+    if not isinstance(kind, str) or len(kind) > _MOST_KIND or not kind.isprintable():
+        kind = None
     value_type, value = _payload(asked.value, dumps, plain)
     return Question(
         interrupt_id=str(asked.id),
         ordinal=ordinal,
-        kind=kind if isinstance(kind, str) else None,
+        kind=kind,
         value_type=value_type,
         value=value,
     )

@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError as FutureCancelledError
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import NodeTimeoutError
 from langgraph.types import Interrupt
 
@@ -22,8 +22,8 @@ __all__ = [
     "from_graph",
     "inside",
     "is_cancellation",
-    "is_encrypting",
     "is_known_kind",
+    "is_plain",
     "is_send",
     "is_task",
     "is_timeout",
@@ -93,13 +93,17 @@ def _is_complete(channel: str, seen: Any) -> bool:
         seen, is_its_turn = seen
         if not is_its_turn:
             return False
+    if not isinstance(seen, set | frozenset | list | tuple):
+        return False  # a channel of the application's that happens to be named so
     awaited = channel.removeprefix(_JOIN).rpartition(":")[0]
-    return len("+".join(map(str, seen or ()))) == len(awaited)
+    return len("+".join(map(str, seen))) == len(awaited)
 
 
-def is_known_kind(channel_versions: Mapping[str, Any]) -> bool:
-    """Whether the channels are those of a StateGraph that has begun, or of an entrypoint that has ended."""
-    return any(channel.startswith(_BRANCH) or channel in _ENDS for channel in channel_versions)
+def is_known_kind(channel_versions: Mapping[str, Any], versions_seen: Mapping[str, Any]) -> bool:
+    """Whether the channels, or the nodes seen, are those of a StateGraph that has begun, or of an ended entrypoint."""
+    return _START in versions_seen or any(
+        channel.startswith(_BRANCH) or channel in _ENDS for channel in channel_versions
+    )
 
 
 def sends(channel_values: Mapping[str, Any]) -> Sequence[Any]:
@@ -132,6 +136,6 @@ def questions(value: Any) -> Sequence[Any]:
     return [each for each in (value if isinstance(value, list | tuple) else (value,)) if isinstance(each, Interrupt)]
 
 
-def is_encrypting(serde: object) -> bool:
-    """Whether a serde encrypts, so that payloads may be kept by it alone."""
-    return isinstance(serde, EncryptedSerializer)
+def is_plain(serde: object) -> bool:
+    """Whether what a serde writes may be read by anybody: LangGraph's own does not encrypt, others may."""
+    return isinstance(serde, JsonPlusSerializer) and type(serde).dumps_typed is JsonPlusSerializer.dumps_typed

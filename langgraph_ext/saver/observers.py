@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from langgraph_ext.database import Tx
+from langgraph_ext.errors import StoreError
 from langgraph_ext.ledger import RunLedger
 from langgraph_ext.ledger.order import behind
 from langgraph_ext.ledger.records import Event
@@ -52,7 +53,7 @@ class Observer:
     def tell(self, ledger: RunLedger) -> None:
         """Tell of what was committed since. If another call is telling, that one tells of this too."""
         assert self._cursor is not None, "begin comes first"
-        with self._turn() as is_mine:
+        with _reading(), self._turn() as is_mine:
             while is_mine and self._is_asked():
                 while events := ledger.events(after=self._cursor, limit=_PAGE):
                     self._tell_each(events)
@@ -60,7 +61,7 @@ class Observer:
     async def atell(self, ledger: RunLedger) -> None:
         """As `tell`."""
         assert self._cursor is not None, "begin comes first"
-        with self._turn() as is_mine:
+        with _reading(), self._turn() as is_mine:
             while is_mine and self._is_asked():
                 while events := await ledger.aevents(after=self._cursor, limit=_PAGE):
                     self._tell_each(events)
@@ -96,7 +97,22 @@ class Observer:
             try:
                 self._on_event(event)
             except Exception as error:  # noqa: BLE001 - an observer's own
-                self._on_error(event, error)
+                self._report(event, error)
+
+    def _report(self, event: Event, error: Exception) -> None:
+        try:
+            self._on_error(event, error)
+        except Exception as failed:  # noqa: BLE001 - what was committed is the caller's, whatever they do
+            _log(event, failed)
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """The events could not be read: the call that committed has succeeded, and the next one tells of them."""
+    try:
+        yield
+    except StoreError as error:
+        _LOGGER.error("observer: events could not be read: %s", error.code)
 
 
 def _last(tx: Tx) -> int:

@@ -24,7 +24,7 @@ from langgraph_ext.saver.heads import is_guarded, refuse_a_second_child
 from langgraph_ext.saver.reading import data_behind
 from langgraph_ext.saver.recent import NO_RUN, RecentPut
 from langgraph_ext.saver.retention import rehome
-from langgraph_ext.saver.steps import attribute
+from langgraph_ext.saver.steps import attribute, step_of
 
 __all__ = ["Below", "Put", "Whole", "again", "prepare", "store"]
 
@@ -171,7 +171,8 @@ def whole(put: Put, dumps: values.Dumps) -> Whole:
     if base is not None:
         packed = packed._replace(base=fields.encode_base(base))
     body = fields.encode_fields(held, None if base is None else fields.NOTHING)
-    return Whole({**columns, "body": body}, packed, base, _is_guarded(put), put.step, put.rouses)
+    step = put.step or step_of(columns)  # what was remembered of its run may be over
+    return Whole({**columns, "body": body}, packed, base, _is_guarded(put), step, put.rouses)
 
 
 def again(planned: Below | Whole, dumps: values.Dumps) -> Whole:
@@ -212,7 +213,7 @@ def store(tx: Tx, planned: Below | Whole, early: Early | None = None) -> RecentP
     row["run"] = None if run is None else run.run
     if tx.run("put_insert", **row) == 0:
         _replace(tx, row)
-    return _recorded(tx, stored, run, step, _waiting(early, columns))
+    return _recorded(tx, stored._replace(run=NO_RUN), run, step, _waiting(early, columns))
 
 
 def _waiting(early: Early | None, columns: Columns) -> Collection[calls.Call]:

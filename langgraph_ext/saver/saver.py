@@ -166,6 +166,7 @@ class LedgerSaver(Removal):
         if self.observer:
             self.observer.begin(self.ledger)
         ahead = self.entries.ahead(address.thread_id)
+        doubts = self.recent.doubts(address.thread_id)
         planned = self._prepare(address, config, checkpoint, metadata, new_versions)
         if ahead:
             self.entries.wait(ahead)
@@ -179,9 +180,10 @@ class LedgerSaver(Removal):
                 self.database.submit(partial(calls.record_early, early=left))
                 stored = stored._replace(run=None)
             self.early.forget(address.thread_id, stored.checkpoint_id)
+        named = self._stored(config, address, stored, doubts)
         if self.observer:
             self.observer.tell(self.ledger)
-        return self._stored(config, address, stored)
+        return named
 
     async def aput(
         self,
@@ -197,6 +199,7 @@ class LedgerSaver(Removal):
             await self.observer.abegin(self.ledger)
         ahead = self.entries.ahead(address.thread_id)
         async with self.database.room():
+            doubts = self.recent.doubts(address.thread_id)
             planned = self._prepare(address, config, checkpoint, metadata, new_versions)
             if ahead:
                 await self.entries.await_(ahead)
@@ -210,9 +213,10 @@ class LedgerSaver(Removal):
                     await self.database.queue(partial(calls.record_early, early=left), None)
                     stored = stored._replace(run=None)
                 self.early.forget(address.thread_id, stored.checkpoint_id)
+        named = self._stored(config, address, stored, doubts)
         if self.observer:
             await self.observer.atell(self.ledger)
-        return self._stored(config, address, stored)
+        return named
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -232,6 +236,8 @@ class LedgerSaver(Removal):
         entry = self.entries.enter(address.thread_id)
         try:
             written = self._prepare_writes(address, config, writes, task_id, task_path)
+            if written.call is not None:
+                self.recent.doubt_run(address.thread_id)  # for what is prepared before it is committed, and again after
             may_linger = task_writes.may_linger(written, task_path)
             if self.staging.any and (staged := self._staged_by(address, task_id)):
                 with self.staging.settling(staged):
@@ -259,6 +265,8 @@ class LedgerSaver(Removal):
             entry = self.entries.enter(address.thread_id)
             try:
                 written = self._prepare_writes(address, config, writes, task_id, task_path)
+                if written.call is not None:
+                    self.recent.doubt_run(address.thread_id)
                 staged = self._staged_by(address, task_id) if self.staging.any else ()
                 if staged:
                     committed = self.database.queue(self._settling(written, staged))
@@ -370,7 +378,7 @@ class LedgerSaver(Removal):
             from_graph=host.from_graph(config),
             root_id=host.root_of(config),
             dumps=self.serde.dumps_typed,
-            plain=not host.is_encrypting(self.serde),
+            plain=host.is_plain(self.serde),
             seen=self.seen,
             stored_us=self.database.clock_us(),
         )
@@ -428,10 +436,12 @@ class LedgerSaver(Removal):
         now_us = self.database.clock_us()
         return partial(beside, store=store, staged=staged, now_us=now_us, is_stored=lambda put: put is not None), None
 
-    def _stored(self, config: RunnableConfig, address: Address, stored: RecentPut | None) -> RunnableConfig:
+    def _stored(
+        self, config: RunnableConfig, address: Address, stored: RecentPut | None, doubts: int
+    ) -> RunnableConfig:
         """The end of a put: remember it, and name it."""
         assert stored is not None, "a whole put is always stored"
-        self.recent.remember(address.thread_id, address.checkpoint_ns, stored)
+        self.recent.remember(address.thread_id, address.checkpoint_ns, stored, doubts)
         return {
             "configurable": {
                 "thread_id": config["configurable"]["thread_id"],

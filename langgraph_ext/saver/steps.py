@@ -7,6 +7,7 @@ run, and goes the short way into the log.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -16,7 +17,7 @@ from langgraph_ext.ledger.runs import Ending, Step
 from langgraph_ext.saver import facts, host
 from langgraph_ext.saver.recent import NO_RUN, RecentPut
 
-__all__ = ["attribute"]
+__all__ = ["attribute", "step_of"]
 
 
 def attribute(
@@ -39,11 +40,11 @@ def attribute(
         goes_on: Whether it holds what starts tasks.
     """
     from_graph = host.from_graph(config)
-    if host.TASKS in checkpoint["channel_values"]:
+    if host.TASKS in checkpoint.get("channel_values", {}):
         columns["sends"] = facts.sends_of(checkpoint["channel_values"])
     if columns["checkpoint_ns"]:
         if from_graph:
-            columns["root_id"] = metadata.get("parents", {}).get("")
+            columns["root_id"] = (metadata.get("parents") or {}).get("")
             columns["inside"] = host.inside(config)
         return None
     if not from_graph and (columns["parent_id"] is None or (parent is not None and parent.run == NO_RUN)):
@@ -52,6 +53,15 @@ def attribute(
     if from_graph and goes_on and parent is not None and parent.run and source == "loop":
         columns["run"] = parent.run
         return None
+    return _step(columns, source, from_graph, Ending.GOES_ON if goes_on else facts.ending_of(checkpoint))
+
+
+def step_of(columns: Mapping[str, Any]) -> Step | None:
+    """What the ledger has to be told after all of a put that was to take over its parent's run."""
+    return None if columns["run"] is None else _step(columns, "loop", True, Ending.GOES_ON)
+
+
+def _step(columns: Mapping[str, Any], source: str | None, from_graph: bool, ending: Ending) -> Step:
     return Step(
         thread_id=columns["thread_id"],
         checkpoint_id=columns["checkpoint_id"],
@@ -59,6 +69,6 @@ def attribute(
         run_id=columns["run_id"],
         source=source,
         from_graph=from_graph,
-        ending=Ending.GOES_ON if goes_on else facts.ending_of(checkpoint),
+        ending=ending,
         stored_us=columns["stored_us"],
     )

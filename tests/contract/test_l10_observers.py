@@ -42,7 +42,7 @@ def test_l10_a_new_saver_tells_nothing_that_was_there_before(backend: Any) -> No
     tried(line(saver, a=fails(9)), None)
     saver.close()
 
-    assert ["visit.failed"] == list(names(told))
+    assert ["visit.failed", "run.failed"] == list(names(told))
 
 
 def test_l10_it_is_told_after_the_commit(backend: Any) -> None:

@@ -5,6 +5,10 @@
 SELECT parent_id, run, root_id FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
 
+-- name: place_adopt
+UPDATE checkpoint_log SET run = :run
+WHERE thread_id = :thread_id AND checkpoint_ns = '' AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
+
 -- name: place_newest
 SELECT checkpoint_id FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = '' AND listed = 1
@@ -24,7 +28,7 @@ LIMIT 1;
 SELECT max(run) AS run FROM run;
 
 -- name: run_get
-SELECT run, run_id, status, last_id FROM run WHERE run = :run;
+SELECT run, run_id, thread_id, status, last_id FROM run WHERE run = :run;
 
 -- name: run_named
 SELECT run, thread_id FROM run WHERE run_id = :run_id;
@@ -40,7 +44,7 @@ UPDATE run SET
     error_type = coalesce(:error_type, error_type), error_message = coalesce(:error_message, error_message)
 WHERE run = :run AND status = :expected;
 
--- name: run_stopped_why
+-- name: run_last_event
 -- The last event of a run.
 SELECT event, details FROM checkpoint_log
 WHERE run = :run AND listed IS NULL
@@ -108,6 +112,14 @@ ORDER BY requested_us, interrupt_id;
 UPDATE interrupt SET status = :status, closed_us = :now_us
 WHERE thread_id = :thread_id AND interrupt_id = :interrupt_id AND status = 'pending';
 
+-- name: failures_of_task
+-- At most two calls in which a task failed.
+SELECT seq FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
+    AND listed IS NULL AND metadata IS NULL AND task_id = :task_id AND event IN ('visit.failed', 'visit.timed_out')
+ORDER BY seq
+LIMIT 2;
+
 -- name: call_of_task
 -- The first call of a task. Only queries of checkpoint_log that a namespace and a checkpoint narrow down are cheap.
 SELECT task_path FROM checkpoint_log
@@ -128,3 +140,17 @@ WITH RECURSIVE found (checkpoint_ns) AS (
     FROM found WHERE found.checkpoint_ns IS NOT NULL
 )
 SELECT checkpoint_ns FROM found WHERE checkpoint_ns IS NOT NULL;
+
+-- name: namespaces_some
+-- As namespaces_of, a few of them.
+WITH RECURSIVE found (checkpoint_ns) AS (
+    SELECT min(checkpoint_ns) FROM checkpoint_log WHERE thread_id = :thread_id
+    UNION ALL
+    SELECT (
+        SELECT min(checkpoint_ns) FROM checkpoint_log
+        WHERE thread_id = :thread_id AND checkpoint_ns > found.checkpoint_ns
+    )
+    FROM found WHERE found.checkpoint_ns IS NOT NULL
+)
+SELECT checkpoint_ns FROM found WHERE checkpoint_ns IS NOT NULL
+LIMIT :size;

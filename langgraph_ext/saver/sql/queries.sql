@@ -127,7 +127,7 @@ UPDATE checkpoint_log SET places = :places, data = :data
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
 
 -- name: put_hide
-UPDATE checkpoint_log SET listed = 0, run_id = NULL WHERE seq = :seq;
+UPDATE checkpoint_log SET listed = 0, run_id = NULL, run = NULL WHERE seq = :seq;
 
 -- name: put_delete
 DELETE FROM checkpoint_log WHERE seq = :seq;
