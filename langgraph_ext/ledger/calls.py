@@ -13,7 +13,7 @@ from langgraph_ext.database import Tx
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger.interrupts import Place, Question, answer_up_to, ask, close_passed
 from langgraph_ext.ledger.records import RunStatus, VisitStatus
-from langgraph_ext.ledger.runs import At, begin_at, move
+from langgraph_ext.ledger.runs import At, begin_at, has_child, move
 
 __all__ = ["Call", "check_identity", "record", "record_early"]
 
@@ -80,7 +80,9 @@ def record(tx: Tx, call: Call) -> bool:
     if root is None:
         return False
     at = At(call.thread_id, call.root_id, call.stored_us)
-    run = None if _is_passed(tx, call) else _open_run(tx, root["run"], at)
+    # What is done again where the run has gone on already says nothing of it.
+    passed = has_child(tx, call.thread_id, call.root_id, run=root["run"])
+    run = None if passed else _open_run(tx, root["run"], at)
     if run is None:
         return True
     place = Place(
@@ -134,12 +136,3 @@ def record_early(tx: Tx, early: Iterable[Call]) -> None:
         where = {"checkpoint_ns": call.checkpoint_ns, "checkpoint_id": call.checkpoint_id, "task_id": call.task_id}
         if tx.maybe("call_of_task", thread_id=call.thread_id, **where) is not None:  # it was not rolled back
             record(tx, call)
-
-
-def _is_passed(tx: Tx, call: Call) -> bool:
-    """Whether its root checkpoint has a child: what is done there again says nothing of its run."""
-    newest = tx.maybe("place_newest", thread_id=call.thread_id)
-    if newest is None or newest["checkpoint_id"] <= call.root_id:
-        return False
-    where = {"thread_id": call.thread_id, "parent_id": call.root_id, "checkpoint_id": ""}
-    return tx.maybe("place_child", **where) is not None

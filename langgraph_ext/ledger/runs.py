@@ -27,7 +27,19 @@ from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.interrupts import close_at, close_of_run
 from langgraph_ext.ledger.records import InterruptStatus, RunStatus
 
-__all__ = ["At", "Ending", "Plan", "Step", "apply", "begin_at", "forget_thread", "forget_undone", "move", "plan"]
+__all__ = [
+    "At",
+    "Ending",
+    "Plan",
+    "Step",
+    "apply",
+    "begin_at",
+    "forget_thread",
+    "forget_undone",
+    "has_child",
+    "move",
+    "plan",
+]
 
 _OPEN = frozenset((RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED))
 
@@ -310,13 +322,19 @@ def _run_above(tx: Tx, step: Step) -> tuple[Row | None, bool]:
         run, above = _run_at(tx, step.thread_id, place), place["parent_id"]
     if run is None:
         return None, False  # however long the way was (a copied thread has no run at all), nothing branches off one
-    return run, any(_has_another_child(tx, step.thread_id, above, child) for child, above in pairwise(path))
+    *between, (child, last) = pairwise(path)
+    branches = has_child(tx, step.thread_id, last, but=child, run=run["run"])
+    return run, branches or any(has_child(tx, step.thread_id, above, but=below) for below, above in between)
 
 
-def _has_another_child(tx: Tx, thread_id: str, checkpoint_id: str, child: str) -> bool:
+def has_child(tx: Tx, thread_id: str, checkpoint_id: str, *, but: str = "", run: int | None = None) -> bool:
+    """Whether a root checkpoint has a child besides `but`; of this run, if one is given: a fork's is not of it."""
     if _is_newest(tx, thread_id, checkpoint_id):
         return False
-    return tx.maybe("place_child", thread_id=thread_id, parent_id=checkpoint_id, checkpoint_id=child) is not None
+    where = {"thread_id": thread_id, "parent_id": checkpoint_id, "checkpoint_id": but}
+    if run is None:
+        return tx.maybe("place_child", **where) is not None
+    return tx.maybe("place_child_of_run", **where, run=run) is not None
 
 
 def _next(tx: Tx) -> int:

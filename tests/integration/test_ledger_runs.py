@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from langgraph.channels import LastValue
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import NodeError
 from langgraph.graph import END, START, StateGraph
 from langgraph.pregel import NodeBuilder, Pregel
-from langgraph.types import Command, Interrupt, TimeoutPolicy
+from langgraph.types import Command, Interrupt, Send, TimeoutPolicy
 
 from langgraph_ext import LedgerSaver
 from langgraph_ext.errors import ConflictError
@@ -567,3 +568,132 @@ def test_l24_what_comes_before_its_checkpoint_is_recorded_with_it(saver: LedgerS
     assert [status] == statuses(saver)
     assert (status == "paused") == bool(saver.ledger.interrupts(pending=True))
     assert [] == saver.ledger.verify()
+
+
+def test_l47_a_fork_at_the_head_of_a_paused_run_leaves_its_question_to_be_answered(saver: LedgerSaver) -> None:
+    """The fork asks anew; the first question is answered at its own checkpoint, and its run goes on there."""
+    app = line(saver, ask=asks("sure?"), b=says("b"))
+    tried(app)
+    at = app.get_state(CONFIG).config
+    app.invoke(None, at)
+    app.invoke(Command(resume="yes"), at)
+
+    assert ["succeeded", "paused"] == statuses(saver)
+    assert ["answered", "pending"] == sorted(str(found.status) for found in saver.ledger.interrupts())
+
+
+# -- found by trying to break it
+
+
+def test_l10_a_thread_deleted_while_its_run_goes_on_is_written_on(saver: LedgerSaver, durability: Any) -> None:
+    """By a run of its own; another thread's run is left alone, though it came in between."""
+    other = {"configurable": {"thread_id": "other"}}
+    asking = line(saver, ask=asks("sure?"))
+
+    def delete(state: State) -> dict[str, Any]:
+        saver.delete_thread("t")
+        tried(asking, config=other)
+        return {"log": ["deleted"]}
+
+    app = line(saver, a=says("a"), delete=delete, c=says("c"), d=says("d"))
+    tried(app, durability=durability)
+    tried(app, durability=durability)
+
+    assert [("other", "paused"), ("other", "cancelled")] == [
+        (run.thread_id, str(run.status)) for run in saver.ledger.runs(thread_id="other")
+    ]
+    assert "succeeded" == saver.ledger.runs(thread_id="t")[0].status
+    assert [] == saver.ledger.verify()
+
+
+def test_l24_a_copied_thread_that_asks_at_once_has_a_run(saver: LedgerSaver) -> None:
+    app = line(saver, a=says("a"), ask=asks("sure?"))
+    tried(app)
+    saver.copy_thread("t", "copy")
+    copy = {"configurable": {"thread_id": "copy"}}
+    app.invoke(Command(resume="yes"), copy)
+
+    assert [("copy", "succeeded")] == [(r.thread_id, str(r.status)) for r in saver.ledger.runs(thread_id="copy")]
+    assert {"ask": "succeeded"} == outcomes(saver)
+
+
+def test_l24_what_comes_of_a_checkpoint_of_no_run_is_that_runs(saver: LedgerSaver) -> None:
+    """`update_state` behind an end, and the node that it starts asks."""
+    app = line(saver, a=says("a"), ask=asks("sure?"))
+    tried(app)
+    answered(app)
+    app.update_state(CONFIG, {"log": ["again"]}, as_node="a")
+    app.invoke(None, CONFIG)
+
+    assert ["succeeded", "paused"] == statuses(saver)
+    assert {"ask": "paused"} == outcomes(saver)
+
+
+def test_l9_a_second_failure_is_told_and_kept(saver: LedgerSaver) -> None:
+    errors = iter([Boom("first"), KeyError("second")])
+
+    def bad(state: State) -> dict[str, Any]:
+        raise next(errors)
+
+    app = line(saver, a=says("a"), bad=bad)
+    tried(app)
+    with pytest.raises(KeyError):
+        app.invoke(None, CONFIG)
+
+    assert "KeyError" == only_run(saver).error_type
+    assert 2 == run_events(saver).count("run.failed")
+
+
+def test_l9_a_run_that_failed_and_goes_on_is_running(saver: LedgerSaver, durability: Any) -> None:
+    """What was remembered of it before it failed is doubted."""
+    if durability == "exit":
+        pytest.skip("under exit nothing is stored meanwhile")
+    seen: list[str] = []
+
+    def last(state: State) -> dict[str, Any]:
+        seen.extend(statuses(saver))
+        time.sleep(0.05)
+        return {"log": ["last"]}
+
+    app = line(saver, a=says("a"), bad=fails(1), b=says("b"), c=last, d=last)
+    tried(app, durability=durability)
+    tried(app, None, durability=durability)
+
+    assert "running" == seen[-1]
+    assert ["succeeded"] == statuses(saver)
+
+
+def test_l54_a_graph_that_only_sends_is_settled(saver: LedgerSaver) -> None:
+    """No branch was ever written; that its input was taken by a node says that it is a StateGraph."""
+    builder = StateGraph(State).add_node("w", says("w"))
+    builder.add_conditional_edges(START, lambda state: [Send("w", {"log": []}), Send("w", {"log": []})], ["w"])
+    tried(builder.compile(checkpointer=saver))
+
+    assert ["succeeded"] == statuses(saver)
+
+
+@pytest.mark.parametrize("kind", ["\ud800", "x" * 1000, 7, "two\nlines"])
+def test_l24_an_odd_kind_is_none(saver: LedgerSaver, kind: Any) -> None:
+    tried(line(saver, ask=asks({"kind": kind})))
+
+    assert [None] == [found.kind for found in saver.ledger.interrupts(pending=True)]
+
+
+def test_s6_a_serde_of_ones_own_keeps_payloads_to_itself(backend: Any, tmp_path: Any) -> None:
+    """Whatever it does: nobody but it knows whether it encrypts."""
+
+    class Veiled(JsonPlusSerializer):
+        def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+            kind, data = super().dumps_typed(obj)
+            return kind, bytes(byte ^ 255 for byte in data)
+
+        def loads_typed(self, data: tuple[str, bytes]) -> Any:
+            return super().loads_typed((data[0], bytes(byte ^ 255 for byte in data[1])))
+
+    saver = LedgerSaver(backend.url(), serde=Veiled())
+    tried(line(saver, ask=asks({"kind": "secret kind", "q": "secret question"})), ("secret input",))
+    tried(line(saver, ask=fails(1, "secret")), ("secret input",))
+    assert ["secret question"] == [found.value["q"] for found in saver.ledger.interrupts()]
+    saver.close()
+
+    assert b"secret" not in b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())

@@ -23,6 +23,14 @@ WHERE thread_id = :thread_id AND checkpoint_ns = '' AND checkpoint_id > :parent_
 ORDER BY checkpoint_id
 LIMIT 1;
 
+-- name: place_child_of_run
+-- As place_child, of one run.
+SELECT checkpoint_id FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = '' AND checkpoint_id > :parent_id AND listed = 1
+    AND parent_id = :parent_id AND checkpoint_id <> :checkpoint_id AND run = :run
+ORDER BY checkpoint_id
+LIMIT 1;
+
 -- name: run_last
 -- The number of the newest run of all.
 SELECT max(run) AS run FROM run;
