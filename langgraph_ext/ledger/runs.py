@@ -328,7 +328,7 @@ def _run_above(tx: Tx, step: Step) -> tuple[Row | None, bool]:
 
 
 def has_child(tx: Tx, thread_id: str, checkpoint_id: str, *, but: str = "", run: int | None = None) -> bool:
-    """Whether a root checkpoint has a child besides `but`; of this run, if one is given: a fork's is not of it."""
+    """Whether a root checkpoint has a child besides `but` and, where a run is given, those that forked off that run."""
     if _is_newest(tx, thread_id, checkpoint_id):
         return False
     where = {"thread_id": thread_id, "parent_id": checkpoint_id, "checkpoint_id": but}

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from langgraph_ext import RunLedger
+from langgraph_ext.ledger.order import behind
 from tests.database.long_threads import Meter, metered
 from tests.support.rows import Rows
 
@@ -27,11 +28,11 @@ def middle(ledger: RunLedger, count: int) -> str:
 
 READS: Reads = {
     "the first page": lambda ledger, count: ledger.events(),
-    "a page in the middle": lambda ledger, count: ledger.events(after=count // 2),
-    "the last events": lambda ledger, count: ledger.events(after=count - 10),
-    "nothing new": lambda ledger, count: ledger.events(after=2 * count),
-    "a follower that is left": lambda ledger, count: taken(ledger.follow(after=count // 2), 10),
-    "a follower at the end": lambda ledger, count: list(ledger.follow(after=count - 10, idle_seconds=0)),
+    "a page in the middle": lambda ledger, count: ledger.events(after=behind(count // 2)),
+    "the last events": lambda ledger, count: ledger.events(after=behind(count - 10)),
+    "nothing new": lambda ledger, count: ledger.events(after=behind(2 * count)),
+    "a follower that is left": lambda ledger, count: taken(ledger.follow(after=behind(count // 2)), 10),
+    "a follower at the end": lambda ledger, count: list(ledger.follow(after=behind(count - 10), idle_seconds=0)),
     "the events of a run": lambda ledger, count: ledger.events(middle(ledger, count)),
     "a follower of a run": lambda ledger, count: taken(ledger.follow(middle(ledger, count)), 99),
     "the visits of a run": lambda ledger, count: ledger.visits(middle(ledger, count)),
@@ -129,8 +130,8 @@ def test_l48_reading_does_not_depend_on_the_length_of_the_log(
 
 def test_l48_the_async_form_reads_no_more(meter: Meter, logs: Callable[[int], Path]) -> None:
     async def page_and_follow(ledger: RunLedger, count: int) -> list[Any]:
-        found = [*await ledger.aevents(after=count // 2)]
-        async for event in ledger.afollow(after=count - 10, idle_seconds=0):
+        found = [*await ledger.aevents(after=behind(count // 2))]
+        async for event in ledger.afollow(after=behind(count - 10), idle_seconds=0):
             found.append(event)
         return found
 
