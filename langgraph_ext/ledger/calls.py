@@ -81,7 +81,7 @@ def record(tx: Tx, call: Call) -> bool:
         return False
     at = At(call.thread_id, call.root_id, call.stored_us)
     # What is done again where the run has gone on already says nothing of it.
-    passed = has_child(tx, call.thread_id, call.root_id, run=root["run"])
+    passed = has_child(tx, call.thread_id, call.root_id)
     run = None if passed else _open_run(tx, root["run"], at)
     if run is None:
         return True

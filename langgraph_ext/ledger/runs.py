@@ -322,19 +322,14 @@ def _run_above(tx: Tx, step: Step) -> tuple[Row | None, bool]:
         run, above = _run_at(tx, step.thread_id, place), place["parent_id"]
     if run is None:
         return None, False  # however long the way was (a copied thread has no run at all), nothing branches off one
-    *between, (child, last) = pairwise(path)
-    branches = has_child(tx, step.thread_id, last, but=child, run=run["run"])
-    return run, branches or any(has_child(tx, step.thread_id, above, but=below) for below, above in between)
+    return run, any(has_child(tx, step.thread_id, above, but=below) for below, above in pairwise(path))
 
 
-def has_child(tx: Tx, thread_id: str, checkpoint_id: str, *, but: str = "", run: int | None = None) -> bool:
-    """Whether a root checkpoint has a child besides `but` and, where a run is given, those that forked off that run."""
+def has_child(tx: Tx, thread_id: str, checkpoint_id: str, *, but: str = "") -> bool:
+    """Whether a root checkpoint has a child besides `but`."""
     if _is_newest(tx, thread_id, checkpoint_id):
         return False
-    where = {"thread_id": thread_id, "parent_id": checkpoint_id, "checkpoint_id": but}
-    if run is None:
-        return tx.maybe("place_child", **where) is not None
-    return tx.maybe("place_child_of_run", **where, run=run) is not None
+    return tx.maybe("place_child", thread_id=thread_id, parent_id=checkpoint_id, checkpoint_id=but) is not None
 
 
 def _next(tx: Tx) -> int:

@@ -570,18 +570,6 @@ def test_l24_what_comes_before_its_checkpoint_is_recorded_with_it(saver: LedgerS
     assert [] == saver.ledger.verify()
 
 
-def test_l47_a_fork_at_the_head_of_a_paused_run_leaves_its_question_to_be_answered(saver: LedgerSaver) -> None:
-    """The fork asks anew; the first question is answered at its own checkpoint, and its run goes on there."""
-    app = line(saver, ask=asks("sure?"), b=says("b"))
-    tried(app)
-    at = app.get_state(CONFIG).config
-    app.invoke(None, at)
-    app.invoke(Command(resume="yes"), at)
-
-    assert ["succeeded", "paused"] == statuses(saver)
-    assert ["answered", "pending"] == sorted(str(found.status) for found in saver.ledger.interrupts())
-
-
 # -- found by trying to break it
 
 

@@ -23,18 +23,6 @@ WHERE thread_id = :thread_id AND checkpoint_ns = '' AND checkpoint_id > :parent_
 ORDER BY checkpoint_id
 LIMIT 1;
 
--- name: place_child_of_run
--- As place_child, but the children with which another run forked off this one.
-SELECT child.checkpoint_id FROM checkpoint_log AS child
-WHERE child.thread_id = :thread_id AND child.checkpoint_ns = '' AND child.checkpoint_id > :parent_id
-    AND child.listed = 1 AND child.parent_id = :parent_id AND child.checkpoint_id <> :checkpoint_id
-    AND NOT EXISTS (
-        SELECT 1 FROM run AS fork JOIN run AS forked ON forked.run_id = fork.fork_of
-        WHERE fork.run = child.run AND forked.run = :run
-    )
-ORDER BY child.checkpoint_id
-LIMIT 1;
-
 -- name: run_last
 -- The number of the newest run of all.
 SELECT max(run) AS run FROM run;
