@@ -8,7 +8,7 @@ graphs meanwhile. A group of appends is therefore one statement, which SQLite ru
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -34,35 +34,43 @@ class Append(NamedTuple):
 
 
 def joinable(appends: Sequence[Append]) -> bool:
-    """Whether they can be one statement: of one query, and no two with one key."""
+    """Whether they can be one statement: no two with one key."""
     keys: set[Any] = set()
     for append in appends:
-        if append.query != appends[0].query or append.key in keys:
-            return False
         if append.key is not None:
+            if append.key in keys:
+                return False
             keys.add(append.key)
     return True
 
 
 @lru_cache(maxsize=256)
-def joined(sql: str, count: int) -> str:
-    """One statement that does what `count` runs of `sql` do, with `values_of` their parameters."""
-    head, select = re.split(r"\bSELECT\b", _plain(sql), maxsplit=1)
-    names = _names(sql)
+def joined(counted: tuple[tuple[str, int], ...]) -> str:
+    """One statement that does what so many runs of each SQL do, with `values_of` their parameters.
 
-    def numbered(at: int) -> str:
-        return _PARAMETER.sub(lambda found: f"?{at * len(names) + names.index(found[1]) + 1}", select)
+    All of them insert into the same columns of one table.
+    """
+    selects: list[str] = []
+    heads: set[str] = set()
+    before = 0
+    for sql, count in counted:
+        head, select = re.split(r"\bSELECT\b", _plain(sql), maxsplit=1)
+        heads.add(" ".join(head.split()))
+        names = _names(sql)
+        for _ in range(count):
+            selects.append("SELECT" + _numbered(select, names, before))
+            before += len(names)
+    (head,) = heads
+    return f"{head} " + " UNION ALL ".join(selects)
 
-    return head + " UNION ALL ".join(f"SELECT{numbered(at)}" for at in range(count))
+
+def _numbered(select: str, names: tuple[str, ...], before: int) -> str:
+    return _PARAMETER.sub(lambda found: f"?{before + names.index(found[1]) + 1}", select)
 
 
-def values_of(sql: str, appends: Sequence[Append]) -> list[Any]:
-    """The parameters of the joined statement."""
-    names = _names(sql)
-    values: list[Any] = []
-    for append in appends:
-        values += map(append.params.__getitem__, names)
-    return values
+def values_of(sql: str, append: Append) -> Iterator[Any]:
+    """The parameters of one append in the joined statement."""
+    return map(append.params.__getitem__, _names(sql))
 
 
 @lru_cache(maxsize=16)

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from copy import copy
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from langgraph_ext.database import wal
@@ -23,6 +24,8 @@ from langgraph_ext.database.readers import Readers
 from langgraph_ext.database.tx import Tx
 
 __all__ = ["SqliteBackend"]
+
+_QUERY = attrgetter("query")
 
 Outcome = tuple[Any, BaseException | None]
 
@@ -111,8 +114,7 @@ class SqliteBackend:
         count = len(group)
         if count > _JOINED or not joinable(appends):
             return False
-        sql = self._queries()[appends[0].query]
-        statement, values = joined(sql, count), values_of(sql, appends)
+        statement, values = self._joined(appends)
         for call in group:
             call.attempted = True
         try:
@@ -125,9 +127,26 @@ class SqliteBackend:
             if count > 1 and not connection.in_transaction:
                 return False  # a full disk may have room for some of them
             raise
-        for call, append in zip(group, appends, strict=True):
-            call.settle(append.stored if stored == count else None)
+        for call in group:
+            assert call.append is not None, "so the group was found to be"
+            call.settle(call.append.stored if stored == count else None)
         return True
+
+    def _joined(self, appends: list[Append]) -> tuple[str, list[Any]]:
+        """One statement for a group, and its parameters. Those of one query stand together, so that few differ."""
+        queries = self._queries()
+        appends.sort(key=_QUERY)
+        counted: list[tuple[str, int]] = []
+        values: list[Any] = []
+        last, count = appends[0].query, 0
+        for append in appends:
+            if append.query != last:
+                counted.append((queries[last], count))
+                last, count = append.query, 0
+            count += 1
+            values += values_of(queries[last], append)
+        counted.append((queries[last], count))
+        return joined(tuple(counted)), values
 
     def _run(self, connection: WriteConnection, group: list[Queued]) -> None:
         outcomes: list[Outcome] = []

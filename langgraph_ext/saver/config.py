@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import CheckpointMetadata, get_checkpoint_metadat
 from langgraph_ext import canonical
 from langgraph_ext.errors import InvalidArgument
 
-__all__ = ["APPENDED", "Address", "address_of", "config_of", "encode_metadata", "needle_of", "text"]
+__all__ = ["Address", "address_of", "config_of", "encode_metadata", "needle_of", "text"]
 
 
 class Address(NamedTuple):
@@ -29,29 +29,6 @@ class Address(NamedTuple):
     def namespace(self) -> dict[str, object]:
         """Thread and namespace, as queries name them."""
         return {"thread_id": self.thread_id, "checkpoint_ns": self.checkpoint_ns}
-
-
-APPENDED: Mapping[str, object] = dict.fromkeys(
-    (
-        "listed",
-        "parent_id",
-        "parent_places",
-        "run_id",
-        "run",
-        "root_id",
-        "inside",
-        "sends",
-        "metadata",
-        "places",
-        "task_id",
-        "task_path",
-        "answers",
-        "partial",
-        "event",
-        "details",
-    )
-)
-"""The parameters of `log_append` that only one kind of row has."""
 
 
 def address_of(config: RunnableConfig, *, method: str) -> Address:

@@ -9,7 +9,7 @@ from langgraph_ext.saver.config import Address
 
 __all__ = ["Seen"]
 
-_MOST = 4096
+_MOST = 1024
 """Tasks that are remembered."""
 
 
@@ -17,12 +17,14 @@ class Seen:
     """Namespace and path of each task. Safe to use from any thread: the worst is a task forgotten early."""
 
     def __init__(self) -> None:
-        self._tasks: dict[tuple[str, str | None, str], tuple[str, str]] = {}
+        self._tasks: dict[str, tuple[str, str]] = {}
 
     def elsewhere(self, address: Address, task_id: str, task_path: str) -> bool:
-        """Whether a task was seen in another place than this; remembers it if it was not seen at all."""
-        key = address.thread_id, address.checkpoint_id, task_id
-        place = address.checkpoint_ns, task_path
+        """Whether a task was seen in another place than this; remembers it if it was not seen at all.
+
+        Task ids are as good as unique: two checkpoints that share one are compared in vain.
+        """
         if len(self._tasks) >= _MOST:
             self._tasks = {}
-        return self._tasks.setdefault(key, place) != place
+        place = address.checkpoint_ns, task_path
+        return self._tasks.setdefault(task_id, place) != place

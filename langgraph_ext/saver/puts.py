@@ -18,7 +18,7 @@ from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import calls, runs
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.saver import fields, host, values
-from langgraph_ext.saver.config import APPENDED, Address, encode_metadata, text
+from langgraph_ext.saver.config import Address, encode_metadata, text
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.heads import is_guarded, refuse_a_second_child
 from langgraph_ext.saver.reading import data_behind
@@ -118,13 +118,16 @@ def prepare(
         dumps,
     )
     columns = {
-        **APPENDED,
         "listed": 1,
         "thread_id": thread_id,
         "checkpoint_ns": checkpoint_ns,
         "checkpoint_id": _id_of(checkpoint),
         "parent_id": parent_id,
         "run_id": run_id,
+        "run": None,
+        "root_id": None,
+        "inside": None,
+        "sends": None,
         "stored_us": stored_us,
         "metadata": encoded_metadata,
     }
@@ -159,7 +162,7 @@ def _below(put: Put, parent: RecentPut) -> Below | None:
     stored, row = _laid_out(columns, layout, base)
     row["body"], row["parent_places"] = fields.encode_fields(held, apart), parent.encoded
     key = columns["thread_id"], columns["checkpoint_ns"]  # the second of two has to see the first
-    append = Append("log_append", row, stored, key) if put.step is None else None
+    append = Append("put_append", row, stored, key) if put.step is None else None
     return Below(append, row, stored, put, base)
 
 
@@ -197,7 +200,7 @@ def store(tx: Tx, planned: Below | Whole, early: Early | None = None) -> RecentP
     if isinstance(planned, Below):
         row, stored, step = planned.row, planned.stored, planned.put.step
         run = None if step is None else runs.plan(tx, step)
-        if tx.run("log_append", **(row if run is None else {**row, "run": run.run})) == 0:
+        if tx.run("put_append", **(row if run is None else {**row, "run": run.run})) == 0:
             return None
         return _recorded(tx, stored, run, step, _waiting(early, row))
     columns, packed, base, guarded, step, _, _ = planned

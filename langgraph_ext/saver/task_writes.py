@@ -10,7 +10,7 @@ from langgraph_ext.database import Append, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import calls
 from langgraph_ext.saver import facts, host
-from langgraph_ext.saver.config import APPENDED, Address, text
+from langgraph_ext.saver.config import Address, text
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.identity import Seen
 from langgraph_ext.saver.values import Dumps
@@ -70,7 +70,6 @@ def prepare(
     body, data = encode_writes(writes, dumps)
     regular = are_regular(writes)
     row: dict[str, object] = {
-        **APPENDED,
         "thread_id": thread_id,
         "checkpoint_ns": checkpoint_ns,
         "checkpoint_id": checkpoint_id,
@@ -78,6 +77,7 @@ def prepare(
         "task_path": task_path,
         "answers": None if regular else answers_in(writes, task_id),
         "partial": 1 if from_graph and not regular and are_partial(writes) else None,
+        "details": None,
         "event": facts.event_of(writes, task_id, task_path, regular=regular) if from_graph else None,
         "stored_us": stored_us,
         "body": body,
@@ -86,7 +86,7 @@ def prepare(
     if not writes:
         return TaskWrites(None, None, None, regular)
     if not from_graph or (regular and not seen.elsewhere(address, task_id, task_path)):
-        return TaskWrites(Append("log_append", row), row, None, regular)
+        return TaskWrites(Append("call_append", row), row, None, regular)
     call = facts.call_of(
         address, writes, task_id, task_path, root_id=root_id, dumps=dumps, plain=plain, stored_us=stored_us
     )
@@ -112,7 +112,7 @@ def store(tx: Tx, written: TaskWrites, early: Early | None = None) -> None:
         return
     if call is not None:
         calls.check_identity(tx, call)
-    tx.run("log_append", **row)
+    tx.run("call_append", **row)
     if call is not None and not calls.record(tx, call) and early is not None:
         early.add(call)
 

@@ -16,23 +16,29 @@ WHERE NOT EXISTS (
         AND listed IS NOT NULL
 );
 
--- name: log_append
--- A call; or a put below the newest one of its namespace, if the values of that one lie where the caller says they do.
+-- name: call_append
 INSERT INTO checkpoint_log (
     listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, task_id, task_path,
     answers, partial, event, details, stored_us, metadata, places, body, data
 ) SELECT
-    :listed, :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :run, :root_id, :inside, :sends, :task_id,
-    :task_path, :answers, :partial, :event, :details, :stored_us, :metadata, :places, :body, :data
-WHERE :listed IS NULL OR (
-    :checkpoint_id > :parent_id
+    NULL, :thread_id, :checkpoint_ns, :checkpoint_id, NULL, NULL, NULL, NULL, NULL, NULL, :task_id, :task_path,
+    :answers, :partial, :event, :details, :stored_us, NULL, NULL, :body, :data;
+
+-- name: put_append
+-- A put below the newest one of its namespace, if the values of that one lie where the caller says they do.
+INSERT INTO checkpoint_log (
+    listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, task_id, task_path,
+    answers, partial, event, details, stored_us, metadata, places, body, data
+) SELECT
+    1, :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :run, :root_id, :inside, :sends, NULL, NULL,
+    NULL, NULL, NULL, NULL, :stored_us, :metadata, :places, :body, :data
+WHERE :checkpoint_id > :parent_id
     AND (:parent_id, :parent_places) = (
         SELECT checkpoint_id, places FROM checkpoint_log
         WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed IS NOT NULL
         ORDER BY checkpoint_id DESC
         LIMIT 1
-    )
-);
+    );
 
 -- name: put_places
 SELECT parent_id, places FROM checkpoint_log
