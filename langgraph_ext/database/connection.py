@@ -97,7 +97,7 @@ class WriteConnection:
                 raise
         return patiently(partial(self._connection.execute, sql, params), self.path)
 
-    def execute(self, sql: str, params: Mapping[str, object] = {}) -> Cursor:
+    def execute(self, sql: str, params: Mapping[str, object] | Sequence[object] = {}) -> Cursor:
         """Run one statement."""
         return self._connection.execute(sql, params)
 

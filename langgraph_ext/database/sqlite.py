@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from functools import partial
 from operator import attrgetter
@@ -150,16 +150,14 @@ class SqliteBackend:
 
     def _run(self, connection: WriteConnection, group: list[Queued]) -> None:
         outcomes: list[Outcome] = []
-        queries = self._queries()
-        for call in group:
+        for part in _parts(group):
             before = connection.changes
-            tx = Tx(connection.execute, queries, repeated=call.attempted)
             try:
-                outcomes.append((call.fn(tx) if call.fn else None, None))
+                outcomes += self._outcomes(connection, part)
             except BaseException as error:
                 if _is_ctrl_c(error):
                     raise
-                if connection.changes == before and connection.in_transaction:
+                if connection.changes == before and connection.in_transaction and len(part) == 1:
                     outcomes.append((None, error))
                     continue
                 connection.rollback()
@@ -176,6 +174,16 @@ class SqliteBackend:
         finally:
             if ended is None or (_is_ctrl_c(ended) and not connection.in_transaction):
                 self._settle(group, outcomes)
+
+    def _outcomes(self, connection: WriteConnection, part: list[Queued]) -> list[Outcome]:
+        """Run a part of a group in the open transaction: one call, or appends that are one statement."""
+        if len(part) > 1:
+            appends = [call.append for call in part if call.append is not None]
+            stored = connection.execute(*self._joined(list(appends))).rowcount
+            return [(append.stored if stored == len(part) else None, None) for append in appends]
+        (call,) = part
+        tx = Tx(connection.execute, self._queries(), repeated=call.attempted)
+        return [(call.fn(tx) if call.fn else None, None)]
 
     def _one_by_one(self, group: list[Queued], error: BaseException) -> None:
         """One of them failed after it had written: only alone do they not share its fate."""
@@ -214,6 +222,25 @@ class SqliteBackend:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _parts(group: list[Queued]) -> Iterator[list[Queued]]:
+    """A group in its order: appends that stand together, as many as one statement takes, and other calls one by one."""
+    part: list[Queued] = []
+    keys: set[Any] = set()
+    for call in group:
+        append = None if call.attempted else call.append
+        if part and (append is None or append.key in keys or len(part) == _JOINED):
+            yield part
+            part, keys = [], set()
+        if append is None:
+            yield [call]
+            continue
+        part.append(call)
+        if append.key is not None:
+            keys.add(append.key)
+    if part:
+        yield part
 
 
 def _is_ctrl_c(error: BaseException) -> bool:
