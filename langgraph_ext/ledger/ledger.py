@@ -1,7 +1,7 @@
 """RunLedger: the door to what is known about runs.
 
 Each method is a pair of doors over one transaction function: what is asked for is checked at once, read in one
-snapshot, and decoded when the snapshot is over. Nothing here writes.
+snapshot, and decoded when the snapshot is over. Nothing here writes, but that opening a file brings it up to date.
 """
 
 from __future__ import annotations
