@@ -132,10 +132,11 @@ def plan(tx: Tx, step: Step) -> Plan | None:
     branches = branches or step.source == "fork"
     if run is not None and is_open and not branches and step.source != "input":
         return Plan(run["run"])
+    number = _next(tx)
     return Plan(
-        _next(tx),
+        number,
         begins=True,
-        run_id=_name(tx, step),
+        run_id=_name(tx, step, number),
         fork_of=above["run_id"] if above is not None and branches else None,
         supersedes=run["run"] if run is not None and is_open and not branches else None,
         adopts=step.parent_id
@@ -184,7 +185,8 @@ def begin_at(tx: Tx, at: At) -> int:
     )
     above, branches = _run_above(tx, step)
     fork_of = above["run_id"] if above is not None and branches else None
-    planned = Plan(_next(tx), begins=True, run_id=_name(tx, step), fork_of=fork_of, adopts=at.checkpoint_id)
+    number = _next(tx)
+    planned = Plan(number, begins=True, run_id=_name(tx, step, number), fork_of=fork_of, adopts=at.checkpoint_id)
     _begin(tx, planned, at)
     return planned.run
 
@@ -337,12 +339,12 @@ def _next(tx: Tx) -> int:
     return max(tx.one("run_last")["run"] or 0, tx.one("log_last")["seq"] or 0) + 1
 
 
-def _name(tx: Tx, step: Step) -> str:
-    """Metadata's run id; the checkpoint's, if there is none or another run has it already."""
-    if step.run_id is not None and tx.maybe("run_named", run_id=step.run_id) is None:
-        return step.run_id
-    taken = tx.maybe("run_named", run_id=step.checkpoint_id) is not None
-    return f"{step.thread_id}:{step.checkpoint_id}" if taken else step.checkpoint_id
+def _name(tx: Tx, step: Step, number: int) -> str:
+    """Metadata's run id, or else the checkpoint's; with the run's number, which no other has, if both are taken."""
+    for name in (step.run_id, step.checkpoint_id):
+        if name is not None and tx.maybe("run_named", run_id=name) is None:
+            return name
+    return f"{step.checkpoint_id}:{number}"
 
 
 def _event(tx: Tx, name: str, run: int, at: At, details: dict[str, object] | None) -> None:

@@ -685,3 +685,15 @@ def test_s6_a_serde_of_ones_own_keeps_payloads_to_itself(backend: Any, tmp_path:
     saver.close()
 
     assert b"secret" not in b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
+
+
+def test_l47_whatever_names_are_taken_a_run_gets_one(saver: LedgerSaver) -> None:
+    """Metadata's name and the checkpoint's belong to other runs: copies of a thread share its checkpoints' ids."""
+    app = line(saver, a=says("a"), ask=asks("sure?"))
+    tried(app)
+    for name in ("one", "two", "three"):
+        saver.copy_thread("t", name)
+        app.invoke(Command(resume="yes"), {"configurable": {"thread_id": name}})
+
+    assert 4 == len({run.run_id for run in saver.ledger.runs()})
+    assert {"succeeded", "paused"} == set(statuses(saver))
