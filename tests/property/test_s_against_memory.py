@@ -29,6 +29,9 @@ from tests.support.build import NULL_TASK, VERSIONS
 from tests.support.world import CHANNELS, DROP, KEEP, SPACES, World
 
 SEEDS = 2000 if os.environ.get("LANGGRAPH_EXT_TEST_FULL") == "1" else 60
+
+FAILED_ONCE = {555}
+"""Stories that showed a defect."""
 STEPS = 60
 
 # Mostly one place, one task and few channels: operations must meet each other to be interesting.
@@ -211,7 +214,7 @@ def world(seed: int) -> Iterator[World]:
     made.close()
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", sorted({*range(SEEDS), *FAILED_ONCE}))
 def test_s1_long_random_stories_agree_with_inmemorysaver(world: World, seed: int) -> None:
     """As above, for longer and denser threads than Hypothesis makes: many forks, many writes, some deletes."""
     dice = Dice(seed)
