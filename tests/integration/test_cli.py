@@ -280,7 +280,7 @@ def test_a_follower_sees_what_another_process_writes_and_ends_quietly(
     seen = [json.loads(process.stdout.readline()) for _ in lines(ask(path, "events", "--json"))]
     assert 10 < len(seen)
     with LedgerSaver(path) as saver:
-        build(saver).invoke({"log": []}, config("c-late", "late"))
+        build(saver).invoke({"log": []}, config("c-late", "late"), durability="sync")
     while "run.paused" != (event := json.loads(process.stdout.readline()))["name"]:
         assert "c-late" == event["run_id"]
     process.send_signal(signal.SIGINT)

@@ -44,7 +44,7 @@ def act(thread: Thread, what: str, pick: int) -> None:
 @pytest.mark.parametrize("form", ["sync", "async"])
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 @given(parts=parts, actions=actions)
-@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES, derandomize=EXAMPLES < 100, suppress_health_check=[HealthCheck.too_slow])
 def test_l3_l9_l24_l47_l48_l54_the_ledger_agrees_with_langgraph(
     durability: str, form: Any, parts: Any, actions: Any
 ) -> None:
