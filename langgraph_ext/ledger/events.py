@@ -21,7 +21,7 @@ from langgraph_ext.ledger.visits import error_of
 
 __all__ = ["Following", "Step", "advance", "ask_errors", "ask_events"]
 
-_ERRORS = {f"visit.{status}": status for status in (VisitStatus.FAILED, VisitStatus.CANCELLED, VisitStatus.TIMED_OUT)}
+_ERRORS = {status.event: status for status in (VisitStatus.FAILED, VisitStatus.CANCELLED, VisitStatus.TIMED_OUT)}
 
 _READ = 256
 """Events a follower reads at a time."""

@@ -52,6 +52,16 @@ class VisitStatus(StrEnum):
     TIMED_OUT = "timed_out"
     PAUSED = "paused"
 
+    @property
+    def event(self) -> str:
+        """The event that a task's call is when its visit went so."""
+        return f"visit.{self}"
+
+    @classmethod
+    def of_event(cls, name: str) -> VisitStatus:
+        """The status that such an event tells of."""
+        return cls(name.removeprefix("visit."))
+
 
 class VisitKind(StrEnum):
     """What a task ran."""

@@ -91,7 +91,7 @@ class Tally:
 
     def add(self, call: Row) -> None:
         """Add a call, in the order of their commits."""
-        status = VisitStatus(call["event"].removeprefix("visit."))
+        status = VisitStatus.of_event(call["event"])
         self.attempts += 1
         self.last_us = call["stored_us"]
         if self.status is not VisitStatus.SUCCEEDED:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint
+from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 
 from langgraph_ext import canonical
@@ -20,13 +22,12 @@ from langgraph_ext.ledger.runs import Ending
 from langgraph_ext.ledger.texts import message_of
 from langgraph_ext.saver import host
 from langgraph_ext.saver.config import Address
-from langgraph_ext.saver.values import Dumps
 
-__all__ = ["SUCCEEDED", "call_of", "ending_of", "event_of", "sends_of"]
+__all__ = ["call_of", "ending_of", "event_of", "sends_of"]
 
 Writes = Sequence[tuple[str, Any]]
 
-SUCCEEDED = "visit.succeeded"
+_SUCCEEDED = VisitStatus.SUCCEEDED.event
 
 _MOST_KIND = 256
 """Characters of a question's kind; what is longer is no kind."""
@@ -59,13 +60,13 @@ def event_of(writes: Writes, task_id: str, task_path: str, *, regular: bool) -> 
     if not host.is_task(task_id, task_path):
         return None
     if regular:
-        return SUCCEEDED
+        return _SUCCEEDED
     channels = {channel for channel, _ in writes}
     if ERROR in channels:
-        return f"visit.{_failure(next(value for channel, value in writes if channel == ERROR))}"
+        return _failure(next(value for channel, value in writes if channel == ERROR)).event
     if INTERRUPT in channels:
-        return f"visit.{VisitStatus.PAUSED}"
-    return None if channels <= host.CONTROL_CHANNELS or channels == {host.SCHEDULED} else SUCCEEDED
+        return VisitStatus.PAUSED.event
+    return None if channels <= host.CONTROL_CHANNELS or channels == {host.SCHEDULED} else _SUCCEEDED
 
 
 def _error_of(writes: Writes, *, plain: bool) -> tuple[str, str] | None:
@@ -78,43 +79,54 @@ def _error_of(writes: Writes, *, plain: bool) -> tuple[str, str] | None:
 
 def call_of(
     address: Address,
+    config: RunnableConfig,
     writes: Writes,
     task_id: str,
     task_path: str,
     *,
-    root_id: str | None,
-    dumps: Dumps,
-    plain: bool,
+    event: str | None,
+    answers: int,
+    serde: SerializerProtocol,
     stored_us: int,
 ) -> Call:
-    """What a call says beyond its output."""
-    event = event_of(writes, task_id, task_path, regular=False)
-    given = [value for channel, value in writes if channel == RESUME]
-    answers = max((len(value) for value in given if isinstance(value, list)), default=0) if event else 0
+    """What a call says beyond its output.
+
+    Args:
+        address: Thread, namespace and the checkpoint being executed.
+        config: The call's.
+        writes: `(channel, value)` in the task's order.
+        task_id: The task.
+        task_path: Its path.
+        event: What `event_of` says of them.
+        answers: How many answers the task says it was given.
+        serde: The saver's.
+        stored_us: When: microseconds since the epoch, UTC.
+    """
+    plain = host.is_plain(serde)
     asked = [one for channel, value in writes if channel == INTERRUPT for one in host.questions(value)]
     assert address.checkpoint_id is not None
     return Call(
         thread_id=address.thread_id,
         checkpoint_ns=address.checkpoint_ns,
         checkpoint_id=address.checkpoint_id,
-        root_id=(root_id if address.checkpoint_ns else None) or address.checkpoint_id,
+        root_id=(host.root_of(config) if address.checkpoint_ns else None) or address.checkpoint_id,
         task_id=task_id,
         task_path=task_path,
-        outcome=VisitStatus(event.partition(".")[2]) if event else None,
+        outcome=VisitStatus.of_event(event) if event else None,
         error=_error_of(writes, plain=plain),
         handled=any(channel == host.ERROR_SOURCE_NODE for channel, _ in writes),
-        answers=answers,
-        questions=tuple(_question(one, answers + at, dumps, plain) for at, one in enumerate(asked)),
-        resumes=task_id == host.NULL_TASK and bool(given),
+        answers=answers if event else 0,
+        questions=tuple(_question(one, answers + at, serde, plain) for at, one in enumerate(asked)),
+        resumes=task_id == host.NULL_TASK and any(channel == RESUME for channel, _ in writes),
         stored_us=stored_us,
     )
 
 
-def _question(asked: Any, ordinal: int, dumps: Dumps, plain: bool) -> Question:
+def _question(asked: Any, ordinal: int, serde: SerializerProtocol, plain: bool) -> Question:
     kind = asked.value.get("kind") if plain and isinstance(asked.value, dict) else None
     if not isinstance(kind, str) or len(kind) > _MOST_KIND or not kind.isprintable():
         kind = None
-    value_type, value = _payload(asked.value, dumps, plain)
+    value_type, value = _payload(asked.value, serde, plain)
     return Question(
         interrupt_id=str(asked.id),
         ordinal=ordinal,
@@ -124,14 +136,14 @@ def _question(asked: Any, ordinal: int, dumps: Dumps, plain: bool) -> Question:
     )
 
 
-def _payload(value: Any, dumps: Dumps, plain: bool) -> tuple[str, bytes]:
+def _payload(value: Any, serde: SerializerProtocol, plain: bool) -> tuple[str, bytes]:
     """As JSON, which anybody can read, if it is that; else as the serde has it."""
     if plain:
         try:
             return "json", canonical.encode_plain(value)
         except TypeError:
             pass
-    return dumps(value)
+    return serde.dumps_typed(value)
 
 
 def _failure(error: object) -> VisitStatus:

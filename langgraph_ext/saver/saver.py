@@ -28,7 +28,7 @@ from langgraph_ext.database import Append, Database, Fsync, Tx, on_a_loop, open_
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import RunLedger, calls
 from langgraph_ext.ledger.settlement import Staged
-from langgraph_ext.saver import delta, host, listing, puts, reading, task_writes
+from langgraph_ext.saver import delta, listing, puts, reading, task_writes
 from langgraph_ext.saver.config import Address, address_of
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
@@ -372,13 +372,11 @@ class LedgerSaver(Removal):
     ) -> task_writes.TaskWrites:
         return task_writes.prepare(
             address,
+            config,
             writes,
             task_id,
             task_path,
-            from_graph=host.from_graph(config),
-            root_id=host.root_of(config),
-            dumps=self.serde.dumps_typed,
-            plain=host.is_plain(self.serde),
+            serde=self.serde,
             seen=self.seen,
             stored_us=self.database.clock_us(),
         )

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.serde.base import SerializerProtocol
+
 from langgraph_ext import canonical
 from langgraph_ext.database import Append, Tx
 from langgraph_ext.errors import InvalidArgument
@@ -13,7 +16,6 @@ from langgraph_ext.saver import facts, host
 from langgraph_ext.saver.config import Address, text
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.identity import Seen
-from langgraph_ext.saver.values import Dumps
 from langgraph_ext.saver.writes import answers_in, are_partial, are_regular, encode_writes
 
 __all__ = ["TaskWrites", "may_linger", "prepare", "store"]
@@ -34,14 +36,12 @@ class TaskWrites(NamedTuple):
 
 def prepare(
     address: Address,
+    config: RunnableConfig,
     writes: Sequence[tuple[str, Any]],
     task_id: str,
     task_path: str,
     *,
-    from_graph: bool,
-    root_id: str | None = None,
-    dumps: Dumps,
-    plain: bool,
+    serde: SerializerProtocol,
     seen: Seen,
     stored_us: int,
 ) -> TaskWrites:
@@ -49,13 +49,11 @@ def prepare(
 
     Args:
         address: Thread, namespace and the checkpoint being executed.
+        config: Tells whether a running graph wrote them.
         writes: `(channel, value)` in the task's order.
         task_id: The task.
         task_path: Its path.
-        from_graph: Whether they come from a running graph.
-        root_id: The root checkpoint being executed, if a subgraph's task wrote them.
-        dumps: The serde's encoder.
-        plain: Whether payloads may be kept without the serde.
+        serde: The saver's.
         seen: Where tasks were seen.
         stored_us: When: microseconds since the epoch, UTC.
 
@@ -67,18 +65,20 @@ def prepare(
         raise InvalidArgument("put_writes: the config names no checkpoint; pass the checkpoint_id being executed")
     if not (type(task_id) is type(task_path) is str and (task_id + task_path).isascii()):
         task_id, task_path = text(task_id, "task_id", "put_writes"), text(task_path, "task_path", "put_writes")
-    body, data = encode_writes(writes, dumps)
-    regular = are_regular(writes)
+    body, data = encode_writes(writes, serde.dumps_typed)
+    from_graph, regular = host.from_graph(config), are_regular(writes)
+    event = facts.event_of(writes, task_id, task_path, regular=regular) if from_graph else None
+    answers = None if regular else answers_in(writes, task_id)
     row: dict[str, object] = {
         "thread_id": thread_id,
         "checkpoint_ns": checkpoint_ns,
         "checkpoint_id": checkpoint_id,
         "task_id": task_id,
         "task_path": task_path,
-        "answers": None if regular else answers_in(writes, task_id),
+        "answers": answers,
         "partial": 1 if from_graph and not regular and are_partial(writes) else None,
         "details": None,
-        "event": facts.event_of(writes, task_id, task_path, regular=regular) if from_graph else None,
+        "event": event,
         "stored_us": stored_us,
         "body": body,
         "data": data,
@@ -88,7 +88,7 @@ def prepare(
     if not from_graph or (regular and not seen.elsewhere(address, task_id, task_path)):
         return TaskWrites(Append("call_append", row), row, None, regular)
     call = facts.call_of(
-        address, writes, task_id, task_path, root_id=root_id, dumps=dumps, plain=plain, stored_us=stored_us
+        address, config, writes, task_id, task_path, event=event, answers=answers or 0, serde=serde, stored_us=stored_us
     )
     if call.error is not None:
         details = {"error_type": call.error[0], "error_message": call.error[1]}

@@ -19,7 +19,7 @@ from langgraph_ext.database.lane import Queued
 from langgraph_ext.database.sqlite import SqliteBackend
 from langgraph_ext.saver import puts, task_writes
 from langgraph_ext.saver.config import Address
-from tests.support.build import checkpoint, cid, config, metadata
+from tests.support.build import checkpoint, cid, config, metadata, running
 
 
 class Watched(WriteConnection):
@@ -50,12 +50,11 @@ class Story:
     def call(self, **changed: Any) -> Queued:
         written = task_writes.prepare(
             Address("t", "", cid(0)),
+            running(config(id=cid(0))),
             [("a", 1)],
             "task",
             "",
-            from_graph=True,
-            dumps=self.saver.serde.dumps_typed,
-            plain=True,
+            serde=self.saver.serde,
             seen=self.saver.seen,
             stored_us=1,
         )

@@ -17,12 +17,7 @@ from langgraph.types import Command, Interrupt, Send, TimeoutPolicy
 from langgraph_ext import LedgerSaver
 from langgraph_ext.errors import ConflictError
 from tests.support.apps import CONFIG, Boom, State, answered, asks, fails, fan, line, names, says, tried
-from tests.support.build import checkpoint, cid, config, metadata
-
-
-def running(given: Any) -> Any:
-    """A config as a running graph gives it."""
-    return {"configurable": {**given["configurable"], "__pregel_runtime": None}}
+from tests.support.build import checkpoint, cid, config, metadata, running
 
 
 def statuses(saver: LedgerSaver) -> list[str]:
@@ -429,27 +424,33 @@ def test_l47_an_old_question_answered_again_is_a_fork(saver: LedgerSaver) -> Non
 # -- L1, L2: identity
 
 
-def refuses_elsewhere(saver: LedgerSaver, writes: Any, *, ns: str, path: str) -> None:
-    """A task that was recorded comes again at another place: refused, and nothing is written."""
-    saver.put_writes(running(config(id=cid(1))), [("a", 1)], "task", "~__pregel_pull, a")
-    before = saver.ledger.events()
-
-    with pytest.raises(ConflictError, match="task_identity_conflict"):
-        saver.put_writes(running(config("t", ns, id=cid(1))), writes, "task", path)
-    assert before == saver.ledger.events()
-
-
 OUTPUT_OR_ERROR = pytest.mark.parametrize("writes", [[("a", 1)], [("__error__", Boom("x"))]], ids=["output", "error"])
 
 
 @OUTPUT_OR_ERROR
 def test_l1_a_task_never_changes_its_namespace(saver: LedgerSaver, writes: Any) -> None:
-    refuses_elsewhere(saver, writes, ns="elsewhere", path="~__pregel_pull, a")
+    """One that was recorded and comes in another namespace is refused, and nothing is written."""
+    saver.put(config(), checkpoint(cid(1)), metadata(0), {})
+    saver.put_writes(running(config(id=cid(1))), [("a", 1)], "task", "~__pregel_pull, a")
+    before = saver.ledger.events()
+    assert ["visit.succeeded"] == list(names(before))
+
+    with pytest.raises(ConflictError, match="task_identity_conflict"):
+        saver.put_writes(running(config("t", "elsewhere", id=cid(1))), writes, "task", "~__pregel_pull, a")
+    assert before == saver.ledger.events()
 
 
 @OUTPUT_OR_ERROR
 def test_l2_a_task_never_changes_its_node(saver: LedgerSaver, writes: Any) -> None:
-    refuses_elsewhere(saver, writes, ns="", path="~__pregel_pull, b")
+    """One that was recorded and comes under another path is refused, and nothing is written."""
+    saver.put(config(), checkpoint(cid(1)), metadata(0), {})
+    saver.put_writes(running(config(id=cid(1))), [("a", 1)], "task", "~__pregel_pull, a")
+    before = saver.ledger.events()
+    assert ["visit.succeeded"] == list(names(before))
+
+    with pytest.raises(ConflictError, match="task_identity_conflict"):
+        saver.put_writes(running(config(id=cid(1))), writes, "task", "~__pregel_pull, b")
+    assert before == saver.ledger.events()
 
 
 @pytest.mark.parametrize("ns", ["elsewhere", ""], ids=["l1", "l2"])

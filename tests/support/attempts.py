@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
 from langgraph_ext.database import Database, Tx, open_database
 from langgraph_ext.ledger import attempts, settlement
 from langgraph_ext.ledger.settlement import Staged, TaskKey
@@ -14,7 +16,7 @@ from langgraph_ext.saver import task_writes
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.identity import Seen
 from langgraph_ext.saver.staging import beside
-from tests.support.build import cid
+from tests.support.build import cid, config, running
 from tests.support.faults import Points, faulty, kill_myself
 
 NOW_US = 1_700_000_000_000_000
@@ -67,16 +69,13 @@ def force(tx: Tx, attempt: str, status: str, *, epoch: int = 1) -> None:
 
 def store_writes(tx: Tx, *staged: Staged) -> None:
     """What the task's `put_writes` does: store its writes and settle what it staged."""
-    address = Address("t", "", HERE)
-    dumps: Any = lambda value: ("msgpack", value)  # noqa: E731
     written = task_writes.prepare(
-        address,
+        Address("t", "", HERE),
+        running(config(id=HERE)),
         [("out", b"value")],
         "task",
         "~",
-        from_graph=True,
-        dumps=dumps,
-        plain=True,
+        serde=JsonPlusSerializer(),
         seen=Seen(),
         stored_us=NOW_US,
     )

@@ -29,6 +29,11 @@ def config(thread: Any = "t", ns: str | None = "", id: str | None = None, **more
     return {"configurable": {key: value for key, value in named.items() if value is not None} | more}
 
 
+def running(given: RunnableConfig) -> RunnableConfig:
+    """The same config as a running graph gives it."""
+    return {"configurable": {**given["configurable"], "__pregel_runtime": None}}
+
+
 def whole(thread: Any = "t") -> RunnableConfig:
     """A config that names a thread with all its namespaces, as `list` takes it."""
     return config(thread, ns=None)
