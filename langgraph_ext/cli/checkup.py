@@ -10,7 +10,7 @@ from typing import Any
 
 from langgraph_ext.cli.place import Place
 from langgraph_ext.database.doctor import Examination, examine
-from langgraph_ext.ledger import tally
+from langgraph_ext.ledger import listing
 
 __all__ = ["Checkup", "check_up"]
 
@@ -58,7 +58,7 @@ class Checkup:
 
 def check_up(place: Place) -> Checkup:
     """Look at everything; the database is read in full, and not changed."""
-    seen = examine(place.path, count=tally.runs_by_status, counted_since=tally.SINCE)
+    seen = examine(place.path, count=listing.runs_by_status)
     versions = {name: _version(name) for name in ("langgraph-ext", "langgraph", "langgraph-checkpoint")}
     versions |= {"SQLite": seen.sqlite_version, "Python": platform.python_version()}
     return Checkup(place=place, versions=versions, seen=seen)

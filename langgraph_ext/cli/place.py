@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from langgraph_ext.database import open_database
 from langgraph_ext.errors import InvalidArgument, StoreError
-from langgraph_ext.ledger import RunLedger, beginnings
+from langgraph_ext.ledger import RunLedger, listing
 
 __all__ = ["ENVIRONMENT", "Place", "find", "opened", "run_id_of"]
 
@@ -65,7 +65,7 @@ def run_id_of(ledger: RunLedger, named: str) -> str:
         InvalidArgument: Several runs begin so.
         NotFound: None does.
     """
-    found = ledger.database.read(beginnings.run_ids, named, limit=3) if named else []
+    found = ledger.database.read(listing.run_ids, named, limit=3) if named else []
     if named in found or len(found) == 1:
         return named if named in found else found[0]
     if not found:

@@ -20,13 +20,27 @@ from langgraph_ext.database import wal
 from langgraph_ext.database.tx import Cursor
 from langgraph_ext.errors import StoreError
 
-__all__ = ["BUSY_SECONDS", "IN_MEMORY", "Fsync", "WriteConnection", "patiently", "prepare_file", "translate"]
+__all__ = [
+    "BUSY_SECONDS",
+    "IN_MEMORY",
+    "QUERY_ONLY",
+    "Fsync",
+    "WriteConnection",
+    "open_reading",
+    "patiently",
+    "prepare_file",
+    "translate",
+    "uri_of",
+]
 
 T = TypeVar("T")
 Fsync = Literal["full", "normal"]
 
 IN_MEMORY = ":memory:"
 """The path of a database that has no file."""
+
+QUERY_ONLY = "PRAGMA query_only = ON"
+"""What keeps a connection from writing."""
 
 BUSY_SECONDS = 5.0
 """How long a write waits for another process's write lock before it gives up with `store_busy`."""
@@ -168,6 +182,33 @@ def prepare_file(path: str, *, create: bool = True) -> str:
             details={"path": full},
         )
     return full
+
+
+def uri_of(path: str) -> str:
+    """The file as SQLite may open it: one that is there, and that somebody removed is not made anew.
+
+    (Read-only, it would leave its own files behind; `query_only` keeps a reader from writing.)
+    """
+    return Path(path).as_uri() + "?mode=rw"
+
+
+def open_reading(path: str) -> sqlite3.Connection:
+    """A connection to an existing file that cannot write, for one thread at a time.
+
+    Raises:
+        sqlite3.Error: It cannot be opened.
+    """
+    connection = sqlite3.connect(
+        uri_of(path),
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=256,
+    )
+    connection.row_factory = sqlite3.Row
+    connection.execute(QUERY_ONLY)
+    return connection
 
 
 def patiently(step: Callable[[], T], path: str) -> T:

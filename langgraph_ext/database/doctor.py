@@ -13,8 +13,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from langgraph_ext.database.connection import BUSY_SECONDS, translate
-from langgraph_ext.database.migrations import all_migrations, check, recorded
+from langgraph_ext.database.connection import open_reading, translate
+from langgraph_ext.database.migrations import all_migrations, check
 from langgraph_ext.database.queries import load_queries
 from langgraph_ext.database.tx import Tx
 from langgraph_ext.errors import StoreError
@@ -49,13 +49,12 @@ class Examination:
     """What is wrong, a sentence each; empty when all is well."""
 
 
-def examine(path: str, *, count: Callable[[Tx], Mapping[str, int]], counted_since: int) -> Examination:
+def examine(path: str, *, count: Callable[[Tx], Mapping[str, int]]) -> Examination:
     """Look at an existing database file. Its size decides how long that takes: every page is read.
 
     Args:
         path: The file, absolute.
-        count: What to count, as a transaction that only reads.
-        counted_since: The schema version that made the tables which `count` reads; an older file is not counted.
+        count: What to count, as a transaction that only reads; a file that lacks tables of this code is not counted.
 
     Returns:
         What was seen. What SQLite or our own checks refuse is one of its problems, and no error.
@@ -69,9 +68,9 @@ def examine(path: str, *, count: Callable[[Tx], Mapping[str, int]], counted_sinc
     )
     _look_at_permissions(seen)
     try:
-        with closing(_connect(path)) as connection:
+        with closing(open_reading(path)) as connection:
             _look(connection, seen)
-            if not seen.problems and (seen.schema_version or 0) >= counted_since:
+            if not seen.problems and (seen.schema_version or 0) >= seen.known_version:
                 connection.execute("BEGIN")
                 seen.counts = count(Tx(connection.execute, load_queries("sqlite")))
     except StoreError as error:
@@ -79,21 +78,6 @@ def examine(path: str, *, count: Callable[[Tx], Mapping[str, int]], counted_sinc
     except sqlite3.Error as error:
         seen.problems.append(str(translate(error, path)))
     return seen
-
-
-class _Looking:
-    """A connection for `migrations.check`, which only reads."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def execute(self, sql: str, params: Mapping[str, object] = {}, /) -> sqlite3.Cursor:
-        return self._connection.execute(sql, params)
-
-    def begin(self) -> None:
-        raise NotImplementedError
-
-    commit = rollback = begin
 
 
 def _size(path: str) -> int:
@@ -109,23 +93,13 @@ def _look_at_permissions(seen: Examination) -> None:
             seen.problems.append(f"{what} {place!r} may not be read and written; check its permissions")
 
 
-def _connect(path: str) -> sqlite3.Connection:
-    uri = Path(path).as_uri() + "?mode=rw"  # "ro" would leave its files behind; query_only keeps it from writing
-    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
-    connection.row_factory = sqlite3.Row
-    connection.execute("PRAGMA query_only = ON")
-    return connection
-
-
 def _look(connection: sqlite3.Connection, seen: Examination) -> None:
     seen.journal_mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
     found = [row[0] for row in connection.execute(f"PRAGMA quick_check({_MOST_FAULTS})")]
     seen.integrity = found[0]
     if found != ["ok"]:
         seen.problems += [f"integrity: {fault}" for fault in found]
-    looking = _Looking(connection)
-    check(looking, seen.path)
-    versions = recorded(looking)
+    versions = check(connection, seen.path)
     if versions is None:
         seen.problems.append("the file is empty; the first use by a saver makes a database of it")
         return

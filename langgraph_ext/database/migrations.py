@@ -22,7 +22,7 @@ from langgraph_ext.database.queries import layer_folders
 from langgraph_ext.database.tx import Cursor
 from langgraph_ext.errors import StoreError
 
-__all__ = ["Migration", "all_migrations", "check", "migrate", "recorded", "statements"]
+__all__ = ["Migration", "all_migrations", "check", "migrate", "statements"]
 
 _NAME = re.compile(r"^(?P<number>\d{4})_(?P<noun>\w+)\.sql$")
 _OLDEST_READER = re.compile(r"^-- oldest_reader: (?P<number>\d+)$", re.MULTILINE)
@@ -64,11 +64,16 @@ class Migration:
         return digest(self.sql.encode())
 
 
-class Writer(Protocol):
-    """What migrating needs of a write connection."""
+class Looker(Protocol):
+    """What looking needs of a connection."""
+
+    def execute(self, sql: str, params: Mapping[str, object] = ..., /) -> Cursor: ...
+
+
+class Writer(Looker, Protocol):
+    """What migrating needs besides."""
 
     def begin(self) -> None: ...
-    def execute(self, sql: str, params: Mapping[str, object] = ..., /) -> Cursor: ...
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
 
@@ -111,17 +116,16 @@ def statements(script: str) -> list[str]:
     return [part for part in parts if part != ";"]
 
 
-def check(connection: Writer, path: str) -> None:
+def check(connection: Looker, path: str) -> tuple[int, int] | None:
     """See that the file is empty, or a database of ours that this code may open; writes nothing.
+
+    Returns:
+        Version and `oldest_reader` of the database; None if the file is empty.
 
     Raises:
         StoreError: As `migrate`.
     """
     _pending(connection, path, all_migrations())
-
-
-def recorded(connection: Writer) -> tuple[int, int] | None:
-    """Version and `oldest_reader` of a database that has passed `check`; None if the file is empty."""
     if not _names(connection, _OBJECTS):
         return None
     applied = connection.execute(_APPLIED).fetchall()
@@ -173,7 +177,7 @@ def _apply(connection: Writer, migration: Migration, *, applied_us: int) -> None
     connection.execute(_RECORD, record)
 
 
-def _pending(connection: Writer, path: str, known: tuple[Migration, ...]) -> list[Migration]:
+def _pending(connection: Looker, path: str, known: tuple[Migration, ...]) -> list[Migration]:
     """The migrations still to apply, after checking those that were."""
     objects = _names(connection, _OBJECTS)
     if objects and not _names(connection, _COLUMNS) >= {"number", "name", "checksum", "oldest_reader"}:
@@ -200,7 +204,7 @@ def _pending(connection: Writer, path: str, known: tuple[Migration, ...]) -> lis
     return [migration for migration in known if migration.number not in applied]
 
 
-def _names(connection: Writer, query: str) -> set[str]:
+def _names(connection: Looker, query: str) -> set[str]:
     return {row["name"] for row in connection.execute(query).fetchall()}
 
 

@@ -11,10 +11,9 @@ import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
-from langgraph_ext.database.connection import BUSY_SECONDS, translate
+from langgraph_ext.database.connection import open_reading, translate
 from langgraph_ext.database.loops import Answer, tell
 from langgraph_ext.database.tx import Tx
 from langgraph_ext.errors import StoreError
@@ -64,19 +63,9 @@ class Readers:
                 return self._idle.pop()
         path = self._path()
         try:
-            connection = sqlite3.connect(
-                Path(path).as_uri() + "?mode=rw",  # never makes a file anew that somebody removed
-                uri=True,
-                timeout=BUSY_SECONDS,
-                isolation_level=None,
-                check_same_thread=False,
-                cached_statements=256,
-            )
-            connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA query_only = ON")
+            return open_reading(path)
         except sqlite3.Error as error:
             raise translate(error, path) from error
-        return connection
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         with self._mutex:

@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-__all__ = ["Row", "Tx"]
+__all__ = ["GREATEST", "Row", "Tx"]
+
+GREATEST = 2**63 - 1
+"""The greatest number that a database holds: for a query that limits its rows, no limit."""
 
 
 class Row(Protocol):

@@ -9,10 +9,9 @@ from __future__ import annotations
 import sqlite3
 from importlib import import_module
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from langgraph_ext.database.connection import BUSY_SECONDS, IN_MEMORY, translate
+from langgraph_ext.database.connection import BUSY_SECONDS, IN_MEMORY, QUERY_ONLY, open_reading, translate, uri_of
 from langgraph_ext.database.database import Database
 from langgraph_ext.database.tx import Tx
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncWatch", "Watch", "awatch", "watch"]
 
-_QUERY_ONLY = "PRAGMA query_only = ON"
 _VERSION = "PRAGMA data_version"
 
 
@@ -107,10 +105,7 @@ class FileWatch:
     def __init__(self, path: str) -> None:
         self._path = path
         try:
-            self._connection = sqlite3.connect(
-                _uri(path), uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            self._connection.execute(_QUERY_ONLY)
+            self._connection = open_reading(path)
         except sqlite3.Error as error:
             raise translate(error, path) from error
 
@@ -139,12 +134,12 @@ class AsyncFileWatch:
         """A watch whose connection is open."""
         driver = import_module("aiosqlite")
         try:
-            connection = await driver.connect(_uri(path), uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+            connection = await driver.connect(uri_of(path), uri=True, timeout=BUSY_SECONDS, isolation_level=None)
         except sqlite3.Error as error:
             raise translate(error, path) from error
         made = cls(path, connection)
         try:
-            await connection.execute_fetchall(_QUERY_ONLY)
+            await connection.execute_fetchall(QUERY_ONLY)
         except BaseException:
             await made.close()
             raise
@@ -161,8 +156,3 @@ class AsyncFileWatch:
     async def close(self) -> None:
         """As `Watch.close`."""
         await self._connection.close()
-
-
-def _uri(path: str) -> str:
-    """A file that is there: one that somebody removed is not made anew."""
-    return Path(path).as_uri() + "?mode=rw"

@@ -55,7 +55,7 @@ def check_identity(tx: Tx, call: Call) -> None:
     """
     if call.outcome is None:
         return
-    namespaces = {row["checkpoint_ns"] for row in tx.all("namespaces_some", thread_id=call.thread_id, size=_NAMESPACES)}
+    namespaces = {row["checkpoint_ns"] for row in tx.all("namespaces_of", thread_id=call.thread_id, size=_NAMESPACES)}
     for checkpoint_ns in sorted(namespaces | {call.checkpoint_ns, ""}):
         where = {"checkpoint_ns": checkpoint_ns, "checkpoint_id": call.checkpoint_id, "task_id": call.task_id}
         known = tx.maybe("call_of_task", thread_id=call.thread_id, **where)

@@ -95,20 +95,20 @@ def _begin(tx: Tx, following: Following) -> Following:
     assert following.run_id is not None
     found = keys_of_run(tx, run_named(tx, following.run_id))
     ahead = tuple(each for each in enumerate(found, start=1) if each[1].cursor > following.after)
-    last = behind(tx.one("read_last")["seq"] or 0)
+    last = behind(tx.one("log_last")["seq"] or 0)
     return replace(following, after=max(last, following.after), begun=True, ahead=ahead, run_seq=len(found))
 
 
 def _deliver(tx: Tx, following: Following) -> Step:
     paths = NodePaths(tx)
     now, later = following.ahead[:_READ], following.ahead[_READ:]
-    rows = ((number, key.cursor, tx.maybe("read_event", seq=key.seq)) for number, key in now)
+    rows = ((number, key.cursor, tx.maybe("log_get", seq=key.seq)) for number, key in now)
     events = [_event(tx, paths, Shown(cursor, row), number) for number, cursor, row in rows if row is not None]
     return Step(events=events, rest=replace(following, ahead=later), more=True)
 
 
 def _tail(tx: Tx, following: Following) -> Step:
-    run = tx.maybe("read_run", run_id=following.run_id)
+    run = tx.maybe("run_named", run_id=following.run_id)
     if run is None:
         return Step(events=[], rest=None, more=False)  # its thread was deleted
     found = _scan(tx, NodePaths(tx), following.after, _READ, most=_SCANNED, run_id=following.run_id)
@@ -134,7 +134,7 @@ def _scan(
     events: list[Event] = []
     seq, size, looked_at = seen_up_to(after), max(16, min(limit, 512)), 0
     while most is None or looked_at < most:
-        rows = tx.all("read_log", after=seq, size=size)
+        rows = tx.all("log_page", after=seq, size=size)
         for row in rows:
             seq = row["seq"]
             for each in shown_by(tx, paths, row):
@@ -154,14 +154,14 @@ def _page_of_run(tx: Tx, run_id: str, after: int, limit: int) -> list[Event]:
     paths = NodePaths(tx)
     numbered = enumerate(keys_of_run(tx, run_named(tx, run_id)), start=1)
     page = islice((each for each in numbered if each[1].cursor > after), limit)
-    return [_event(tx, paths, Shown(key.cursor, tx.one("read_event", seq=key.seq)), run_seq) for run_seq, key in page]
+    return [_event(tx, paths, Shown(key.cursor, tx.one("log_get", seq=key.seq)), run_seq) for run_seq, key in page]
 
 
 def _errors(tx: Tx, run_id: str, after: int, limit: int) -> list[ErrorRecord]:
     keys = keys_of_run(tx, run_named(tx, run_id), calls_only=True)
     paths = NodePaths(tx)
     page = islice((key for key in keys if key.name in _ERRORS and key.cursor > after), limit)
-    return [_error(paths, run_id, Shown(key.cursor, tx.one("read_event", seq=key.seq))) for key in page]
+    return [_error(paths, run_id, Shown(key.cursor, tx.one("log_get", seq=key.seq))) for key in page]
 
 
 def _error(paths: NodePaths, run_id: str, shown: Shown) -> ErrorRecord:
@@ -228,7 +228,7 @@ def _task_in(tx: Tx, paths: NodePaths, row: Row, details: dict[str, object]) -> 
     """The task, and its path, that an event of its own speaks of."""
     interrupt_id, task_id = details.get("interrupt_id"), details.get("task_id")
     if isinstance(interrupt_id, str):
-        asked = tx.maybe("read_interrupt", thread_id=row["thread_id"], interrupt_id=interrupt_id)
+        asked = tx.maybe("interrupt_task", thread_id=row["thread_id"], interrupt_id=interrupt_id)
         if asked is not None:
             return asked["task_id"], asked["task_path"]
     if isinstance(task_id, str):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Generator
-from functools import partial
 
 from langgraph_ext.database import Database
 from langgraph_ext.database.watch import AsyncWatch, Watch, awatch, watch
@@ -74,7 +73,7 @@ def follow(database: Database, following: Following, patience: Patience) -> Gene
         patience.heard()
         while rest is not None:
             version = watching.version()
-            step = database.read(partial(advance, following=rest))
+            step = database.read(advance, rest)
             rest = step.rest
             yield from step.events
             if step.events:
@@ -104,7 +103,7 @@ async def afollow(database: Database, following: Following, patience: Patience) 
         patience.heard()
         while rest is not None:
             version = await watching.version()
-            step = await database.aread(partial(advance, following=rest))
+            step = await database.aread(advance, rest)
             rest = step.rest
             for event in step.events:
                 yield event

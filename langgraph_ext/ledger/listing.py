@@ -8,16 +8,24 @@ from functools import partial
 from typing import Any, Protocol
 
 from langgraph_ext import canonical
-from langgraph_ext.database import Row, Tx
+from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.errors import InvalidArgument, NotFound
 from langgraph_ext.ledger.node_paths import NodePaths
+from langgraph_ext.ledger.order import TOP_ID
 from langgraph_ext.ledger.records import Interrupt, InterruptStatus, Run, RunStatus
 from langgraph_ext.ledger.rows import at_least, moment, one_of, run_named, run_record, text_or_none
 
-__all__ = ["Asked", "Serde", "ask_interrupts", "ask_run", "ask_runs", "given_out", "pending_of"]
-
-_ABOVE = 2**63 - 1
-"""Above every run's number."""
+__all__ = [
+    "Asked",
+    "Serde",
+    "ask_interrupts",
+    "ask_run",
+    "ask_runs",
+    "given_out",
+    "pending_of",
+    "run_ids",
+    "runs_by_status",
+]
 
 _START: dict[str, object] = {"requested_us": -1, "interrupt_id": "", "last_thread": ""}
 """Before every question."""
@@ -62,15 +70,15 @@ def ask_runs(
 
 
 def _runs(tx: Tx, *, thread_id: str | None, status: RunStatus | None, before: str | None, size: int) -> list[Run]:
-    below = _ABOVE if before is None else run_named(tx, before)["run"]
+    below = GREATEST if before is None else run_named(tx, before)["run"]
     if thread_id is not None and status is not None:
-        rows = tx.all("read_runs_of_thread_with_status", thread_id=thread_id, status=status, before=below, size=size)
+        rows = tx.all("runs_page_of_thread_with_status", thread_id=thread_id, status=status, before=below, size=size)
     elif thread_id is not None:
-        rows = tx.all("read_runs_of_thread", thread_id=thread_id, before=below, size=size)
+        rows = tx.all("runs_page_of_thread", thread_id=thread_id, before=below, size=size)
     elif status is not None:
-        rows = tx.all("read_runs_with_status", status=status, before=below, size=size)
+        rows = tx.all("runs_page_with_status", status=status, before=below, size=size)
     else:
-        rows = tx.all("read_runs", before=below, size=size)
+        rows = tx.all("runs_page", before=below, size=size)
     return [run_record(row) for row in rows]
 
 
@@ -108,13 +116,13 @@ def _interrupts(
         return []
     start = _start(tx, thread_id if run is None else run["thread_id"], after)
     if run is not None:
-        rows = tx.all("read_interrupts_of_run", run=run["run"], size=size, **wanted, **_in_one_run(start))
+        rows = tx.all("interrupts_page_of_run", run=run["run"], size=size, **wanted, **_in_one_run(start))
     elif thread_id is not None:
-        rows = tx.all("read_interrupts_of_thread", thread_id=thread_id, size=size, **start, **wanted)
+        rows = tx.all("interrupts_page_of_thread", thread_id=thread_id, size=size, **start, **wanted)
     elif wanted["pending"]:
-        rows = tx.all("read_interrupts_pending", kind=wanted["kind"], size=size, **start)
+        rows = tx.all("interrupts_page_pending", kind=wanted["kind"], size=size, **start)
     else:
-        rows = tx.all("read_interrupts", size=size, **start, **wanted)
+        rows = tx.all("interrupts_page", size=size, **start, **wanted)
     return _with_nodes(tx, rows)
 
 
@@ -126,14 +134,16 @@ def _in_one_run(start: Mapping[str, object]) -> dict[str, object]:
 def pending_of(tx: Tx, run: Row) -> list[Asked]:
     """Every question of a run that waits for its answer."""
     start = _in_one_run(_START)
-    return _with_nodes(tx, tx.all("read_interrupts_of_run", run=run["run"], size=_ABOVE, pending=1, kind=None, **start))
+    return _with_nodes(
+        tx, tx.all("interrupts_page_of_run", run=run["run"], size=GREATEST, pending=1, kind=None, **start)
+    )
 
 
 def _start(tx: Tx, thread_id: str | None, after: str | None) -> Mapping[str, object]:
     """Where a page begins: behind the question of this id."""
     if after is None:
         return _START
-    row = tx.maybe("read_interrupt_named", thread_id=thread_id, interrupt_id=after)
+    row = tx.maybe("interrupt_named", thread_id=thread_id, interrupt_id=after)
     if row is None:
         raise NotFound(
             f"interrupt {after!r} is not in this ledger; interrupts() lists those that are",
@@ -184,3 +194,14 @@ def _value(kind: str, data: bytes, serde: Serde | None) -> Any:
     if kind == "json":
         return canonical.decode(data)
     return None if serde is None else serde.loads_typed((kind, data))
+
+
+def run_ids(tx: Tx, beginning: str, *, limit: int) -> list[str]:
+    """The first run ids that begin so, in their order: for people, who do not type 36 characters."""
+    rows = tx.all("run_ids_beginning", beginning=beginning, end=beginning + TOP_ID, limit=limit)
+    return [row["run_id"] for row in rows]
+
+
+def runs_by_status(tx: Tx) -> dict[str, int]:
+    """The number of runs of every status."""
+    return {status.value: tx.one("runs_with_status", status=status.value)["runs"] for status in RunStatus}

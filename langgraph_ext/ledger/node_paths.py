@@ -106,7 +106,7 @@ class NodePaths:
             return None
         if run not in self._names:
             tx = self._tx
-            row = tx.maybe("read_run_numbered", run=run)
+            row = tx.maybe("run_get", run=run)
             self._names[run] = None if row is None else row["run_id"]
         return self._names[run]
 
@@ -120,7 +120,7 @@ class NodePaths:
     def _look_up(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> Placed | None:
         where = {"thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": checkpoint_id}
         tx = self._tx
-        row = tx.maybe("read_place", **where)
+        row = tx.maybe("place_get", **where)
         if row is None:
             return None
         sends = tuple(canonical.decode(row["sends"])) if row["sends"] else ()

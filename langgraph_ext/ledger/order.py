@@ -26,7 +26,7 @@ __all__ = ["TOP_ID", "Key", "Shown", "behind", "cursor_of", "keys_of_run", "seen
 _ROW = 1_000_000
 
 TOP_ID = "\U0010ffff"
-"""Above every checkpoint id: ids are compared by code point."""
+"""Above every id: they are compared by code point."""
 
 
 class Key(NamedTuple):
@@ -53,9 +53,7 @@ def keys_of_run(tx: Tx, run: Row, *, calls_only: bool = False) -> list[Key]:
     """Every event of a run, in order."""
     keys = calls_of_run(tx, run)
     if not calls_only:
-        keys += [
-            Key(row["seq"], row["seq"], row["event"]) for row in tx.all("read_event_rows", run=run["run"], after=0)
-        ]
+        keys += [Key(row["seq"], row["seq"], row["event"]) for row in tx.all("run_events", run=run["run"])]
     return sorted(keys)
 
 
@@ -69,7 +67,7 @@ def calls_of_run(tx: Tx, run: Row, first_id: str | None = None, last_id: str | N
     if last_id is None:  # an ended run has no checkpoint behind the one that ended it, its thread may have many
         last_id = run["last_id"] if RunStatus(run["status"]).ended else TOP_ID
     where["last_id"] = last_id
-    rows = tx.all("read_root_calls", **where) + tx.all("read_nested_calls", **where)
+    rows = tx.all("run_calls", **where)
     return [Key(max(row["seq"], row["placed"]), row["seq"], row["event"]) for row in rows]
 
 
@@ -94,7 +92,7 @@ def shown_by(tx: Tx, paths: NodePaths, row: Row) -> list[Row]:
     if row["listed"] is None:
         return [row] if row["event"] is not None and _is_placed(paths, row) else []
     if not row["checkpoint_ns"] or row["root_id"] is None:
-        nested = tx.all("read_nested_before", thread_id=thread_id, root_id=row["checkpoint_id"], before=seq)
+        nested = tx.all("places_nested_before", thread_id=thread_id, root_id=row["checkpoint_id"], before=seq)
         places = [(each["checkpoint_ns"], each["checkpoint_id"]) for each in nested]
     else:
         placed = paths.placed(thread_id, row["checkpoint_ns"], row["checkpoint_id"])
@@ -106,7 +104,7 @@ def shown_by(tx: Tx, paths: NodePaths, row: Row) -> list[Row]:
         call
         for checkpoint_ns, checkpoint_id in places
         for call in tx.all(
-            "read_calls_at", thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id, before=seq
+            "calls_waiting", thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id, before=seq
         )
     ]
     return sorted(waiting, key=itemgetter("seq"))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TypeVar
 
-from langgraph_ext.database import Row, Tx
+from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.errors import InvalidArgument, NotFound
 from langgraph_ext.ledger.records import Run, RunStatus
 
@@ -15,7 +15,6 @@ __all__ = ["at_least", "moment", "one_of", "run_named", "run_record", "text_or_n
 E = TypeVar("E", bound=StrEnum)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MOST = 2**63 - 1
 
 
 def moment(us: int) -> datetime:
@@ -29,7 +28,7 @@ def run_named(tx: Tx, run_id: str) -> Row:
     Raises:
         NotFound: There is none of this name (`run_not_found`).
     """
-    row = tx.maybe("read_run", run_id=run_id)
+    row = tx.maybe("run_named", run_id=run_id)
     if row is None:
         raise NotFound(
             f"run {run_id!r} is not in this ledger; runs() lists those that are",
@@ -62,7 +61,7 @@ def at_least(least: int, value: object, name: str) -> int:
     Raises:
         InvalidArgument: It is not.
     """
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MOST:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= GREATEST:
         raise InvalidArgument(f"{name} is {value!r}; it must be a whole number, {least} or more")
     return value
 

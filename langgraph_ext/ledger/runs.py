@@ -28,6 +28,7 @@ from langgraph_ext.ledger.interrupts import close_at, close_of_run
 from langgraph_ext.ledger.records import InterruptStatus, RunStatus
 
 __all__ = [
+    "STATUS_AFTER",
     "At",
     "Ending",
     "Plan",
@@ -61,6 +62,9 @@ _EVENTS = {
     RunStatus.SUCCEEDED: "run.succeeded",
     RunStatus.CANCELLED: "run.cancelled",
 }
+
+STATUS_AFTER = {"run.started": RunStatus.RUNNING} | {event: status for status, event in _EVENTS.items()}
+"""The status that each event leaves a run in."""
 
 _NOTHING_LEFT = "nothing_left"
 _EDITED = "edited"
@@ -245,17 +249,16 @@ def move(
 
 def forget_thread(tx: Tx, thread_id: str) -> None:
     """Delete what the ledger's own tables hold of a thread."""
-    if tx.maybe("runs_of_thread", thread_id=thread_id) is not None:
+    if tx.run("runs_delete", thread_id=thread_id):  # the others belong to runs
         tx.run("interrupts_delete", thread_id=thread_id)
         tx.run("attempts_delete", thread_id=thread_id)
-        tx.run("runs_delete", thread_id=thread_id)
 
 
 def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:
     """Delete the runs of these names that have no checkpoint left, with their events and questions."""
     for run_id in sorted(run_ids):
         run = tx.maybe("run_named", run_id=run_id)
-        if run is not None and run["thread_id"] == thread_id and not tx.all("run_places", run=run["run"]):
+        if run is not None and run["thread_id"] == thread_id and tx.maybe("run_place", run=run["run"]) is None:
             tx.run("interrupts_of_run_delete", run=run["run"])
             tx.run("attempts_of_run_delete", run=run["run"])
             tx.run("run_events_delete", run=run["run"])

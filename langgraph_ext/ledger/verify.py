@@ -21,16 +21,17 @@ gives no false findings, and one of any size needs no more memory than a page an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Database, Row, Tx
 from langgraph_ext.ledger.node_paths import NodePaths
 from langgraph_ext.ledger.records import Finding, RunStatus
 from langgraph_ext.ledger.rows import run_named, text_or_none
+from langgraph_ext.ledger.runs import STATUS_AFTER
 
 __all__ = ["averify", "verify"]
 
@@ -38,14 +39,6 @@ _RUNS = 100
 _ROWS = 20_000
 _BLOBS = 16
 """Attempts in a page: their writes may be long."""
-
-_SAYS: Mapping[str, RunStatus] = {
-    **{f"run.{status}": status for status in RunStatus},
-    "run.started": RunStatus.RUNNING,
-    "run.resumed": RunStatus.RUNNING,
-    "run.stopped": RunStatus.IDLE,
-}
-"""The status that each event leaves a run in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +49,8 @@ class Page:
     rest: Any = None
 
 
-class Sweep(Protocol):
-    """One way through the database, page by page."""
-
-    def __call__(self, tx: Tx, after: Any, /) -> Page: ...
+Sweep = Callable[[Tx, Any], Page]
+"""One way through the database, page by page."""
 
 
 def verify(database: Database, run_id: str | None) -> list[Finding]:
@@ -72,7 +63,7 @@ def verify(database: Database, run_id: str | None) -> list[Finding]:
     for sweep, after in _sweeps(run_id):
         page = Page([], after)
         while page.rest is not None:
-            page = database.read(partial(_turned, sweep=sweep, after=page.rest))
+            page = database.read(sweep, page.rest)
             findings += page.findings
     return _once(findings)
 
@@ -83,13 +74,9 @@ async def averify(database: Database, run_id: str | None) -> list[Finding]:
     for sweep, after in _sweeps(run_id):
         page = Page([], after)
         while page.rest is not None:
-            page = await database.aread(partial(_turned, sweep=sweep, after=page.rest))
+            page = await database.aread(sweep, page.rest)
             findings += page.findings
     return _once(findings)
-
-
-def _turned(tx: Tx, *, sweep: Sweep, after: Any) -> Page:
-    return sweep(tx, after)
 
 
 def _once(findings: list[Finding]) -> list[Finding]:
@@ -133,9 +120,9 @@ def _of_run(tx: Tx, run: Row) -> Iterator[Finding]:
     if counts.get("run.succeeded", 0) > 1:
         message = f"run {run_id!r} has {counts['run.succeeded']} run.succeeded"
         yield Finding(code="run_succeeded_twice", run_id=run_id, message=message)
-    telling = [row for event, row in events.items() if event in _SAYS]
+    telling = [row for event, row in events.items() if event in STATUS_AFTER]
     last = max(telling, key=lambda row: row["last"])["event"] if telling else None
-    if last is not None and _SAYS[last] is not status:
+    if last is not None and STATUS_AFTER[last] is not status:
         message = f"run {run_id!r} is {status}, and the last event that changed it is {last}"
         yield Finding(code="run_status", run_id=run_id, message=message)
     pending = tx.one("verify_pending", run=run["run"])["number"]
@@ -151,7 +138,7 @@ def _of_run(tx: Tx, run: Row) -> Iterator[Finding]:
 
 
 def _rows(tx: Tx, after: int, /) -> Page:
-    last = tx.one("read_last")["seq"] or 0
+    last = tx.one("log_last")["seq"] or 0
     findings = [
         Finding(
             code="run_missing",

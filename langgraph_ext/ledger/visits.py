@@ -123,7 +123,7 @@ def _tallies(tx: Tx, paths: NodePaths, keys: Iterable[Key]) -> Iterable[tuple[in
     found: dict[tuple[str, str], Tally] = {}
     ordinals: Counter[Any] = Counter()
     for key in keys:
-        call = tx.one("read_event", seq=key.seq)
+        call = tx.one("log_get", seq=key.seq)
         visit = (call["checkpoint_id"], call["task_id"])
         if visit not in found:
             placed = paths.placed(call["thread_id"], call["checkpoint_ns"], call["checkpoint_id"])
@@ -169,13 +169,13 @@ def _inherited(tx: Tx, run: Row) -> list[tuple[Row, list[str]]]:
     found: list[tuple[Row, list[str]]] = []
     heir, above = run, _parent(tx, run["thread_id"], run["first_id"])
     while above is not None:
-        place = tx.maybe("read_place", thread_id=run["thread_id"], checkpoint_ns="", checkpoint_id=above)
+        place = tx.maybe("place_get", thread_id=run["thread_id"], checkpoint_ns="", checkpoint_id=above)
         if place is None:
             break
         if place["run"] is not None and place["run"] == heir["run"]:
             found[-1][1].insert(0, above)
         elif place["run"] is not None:
-            owner = tx.maybe("read_run_numbered", run=place["run"])
+            owner = tx.maybe("run_get", run=place["run"])
             if owner is None or owner["run_id"] != heir["fork_of"]:
                 break
             heir = owner
@@ -185,5 +185,5 @@ def _inherited(tx: Tx, run: Row) -> list[tuple[Row, list[str]]]:
 
 
 def _parent(tx: Tx, thread_id: str, checkpoint_id: str) -> str | None:
-    place = tx.maybe("read_place", thread_id=thread_id, checkpoint_ns="", checkpoint_id=checkpoint_id)
+    place = tx.maybe("place_get", thread_id=thread_id, checkpoint_ns="", checkpoint_id=checkpoint_id)
     return None if place is None else place["parent_id"]

@@ -16,7 +16,7 @@ from typing import Any
 from langchain_core.runnables import RunnableConfig
 
 from langgraph_ext import canonical
-from langgraph_ext.database import Row, Tx
+from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver.config import address_of, needle_of, text
 from langgraph_ext.saver.reading import Stored, with_parts
@@ -121,7 +121,7 @@ def _scan(tx: Tx, listing: Listing) -> Listing:
     """More keys, behind the last one."""
     names = [listing.checkpoint_ns]
     if listing.thread_id is not None and listing.checkpoint_ns is None:
-        names = [row["checkpoint_ns"] for row in tx.all("namespaces_of", thread_id=listing.thread_id)]
+        names = [row["checkpoint_ns"] for row in tx.all("namespaces_of", thread_id=listing.thread_id, size=_MERGED + 1)]
     size = listing.size
     if listing.thread_id is None or len(names) > _MERGED:
         rows, size = _sorted_by_the_database(tx, listing), min(listing.size * 2, _SCANNED)
@@ -175,7 +175,7 @@ def _addressed(tx: Tx, listing: Listing) -> list[Stored]:
     assert listing.thread_id is not None
     names = [listing.checkpoint_ns]
     if listing.checkpoint_ns is None:
-        names = [row["checkpoint_ns"] for row in tx.all("namespaces_of", thread_id=listing.thread_id)]
+        names = [row["checkpoint_ns"] for row in tx.all("namespaces_of", thread_id=listing.thread_id, size=GREATEST)]
     where = {"thread_id": listing.thread_id, "checkpoint_id": listing.checkpoint_id}
     rows = [row for name in names if (row := tx.maybe("put_get", checkpoint_ns=name, **where)) is not None]
     return [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from langgraph_ext.database import Row, Tx
+from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import runs
 from langgraph_ext.ledger.event_rows import append_event
@@ -52,7 +52,7 @@ def prune_thread(tx: Tx, thread_id: str, *, stored_us: int) -> None:
     if tx.maybe("thread_exists", thread_id=thread_id) is None:
         return
     _say(tx, "thread.pruned", thread_id, stored_us)
-    for named in tx.all("namespaces_of", thread_id=thread_id):
+    for named in tx.all("namespaces_of", thread_id=thread_id, size=GREATEST):
         address = Address(thread_id, named["checkpoint_ns"], None)
         rows = _puts(tx, address)
         listed = [row["checkpoint_id"] for row in rows if row["listed"]]

@@ -169,9 +169,6 @@ LIMIT 1;
 -- name: thread_newest
 SELECT max(checkpoint_id) AS checkpoint_id FROM checkpoint_log WHERE thread_id = :thread_id;
 
--- name: log_last
-SELECT max(seq) AS seq FROM checkpoint_log;
-
 -- name: thread_copied
 -- Whether every row of the target came with the copy of this moment.
 SELECT count(*) AS others FROM checkpoint_log

@@ -1,6 +1,22 @@
 -- Queries of attempts and their ends (see migrations/0002_run.sql). Markers and writes may be large: only who needs them
 -- reads them.
 
+-- name: attempt_end
+-- Compare-and-set. Who ends without a marker keeps none, not even that of a pause.
+UPDATE attempt SET status = :target, marker = NULL, digest = NULL, writes = NULL, ended_us = :ended_us
+WHERE attempt_id = :attempt_id AND status = :expected;
+
+-- name: attempt_get
+SELECT
+    attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, started_us,
+    ended_us
+FROM attempt WHERE attempt_id = :attempt_id;
+
+-- name: attempt_settle
+-- Compare-and-set.
+UPDATE attempt SET status = :target, marker = :marker, digest = :digest, writes = :writes, ended_us = :ended_us
+WHERE attempt_id = :attempt_id AND status = :expected AND epoch = :epoch;
+
 -- name: attempt_start
 -- No row changes when this very attempt is there already.
 INSERT INTO attempt (
@@ -14,11 +30,8 @@ INSERT INTO attempt (
     :epoch, 'running', :started_us
 WHERE NOT EXISTS (SELECT 1 FROM attempt WHERE attempt_id = :attempt_id);
 
--- name: attempt_get
-SELECT
-    attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, started_us,
-    ended_us
-FROM attempt WHERE attempt_id = :attempt_id;
+-- name: attempts_delete
+DELETE FROM attempt WHERE thread_id = :thread_id;
 
 -- name: attempts_left
 -- Running under an epoch that is over.
@@ -29,12 +42,5 @@ FROM attempt
 WHERE thread_id = :thread_id AND status = 'running' AND epoch < :epoch
 ORDER BY epoch;
 
--- name: attempt_end
--- Compare-and-set. Who ends without a marker keeps none, not even that of a pause.
-UPDATE attempt SET status = :target, marker = NULL, digest = NULL, writes = NULL, ended_us = :ended_us
-WHERE attempt_id = :attempt_id AND status = :expected;
-
--- name: attempt_settle
--- Compare-and-set.
-UPDATE attempt SET status = :target, marker = :marker, digest = :digest, writes = :writes, ended_us = :ended_us
-WHERE attempt_id = :attempt_id AND status = :expected AND epoch = :epoch;
+-- name: attempts_of_run_delete
+DELETE FROM attempt WHERE run = :run;

@@ -1,0 +1,133 @@
+-- Queries of the ledger over checkpoint_log (see the saver's migrations/0001_checkpoint_log.sql): puts, calls and events.
+-- `call` is a row of put_writes, `nested` one of a subgraph's puts; a `place` is a put's row.
+-- A CROSS JOIN keeps SQLite to the order in which the tables stand: from a run's puts to their calls.
+
+-- name: call_of_task
+-- The first call of a task. Only queries of checkpoint_log that a namespace and a checkpoint narrow down are cheap.
+SELECT task_path FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
+    AND listed IS NULL AND metadata IS NULL AND task_id = :task_id
+ORDER BY seq
+LIMIT 1;
+
+-- name: calls_waiting
+-- The calls of one checkpoint that are events and came before :before.
+SELECT
+    seq, listed, thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, run, root_id, event, details, stored_us
+FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
+    AND listed IS NULL AND metadata IS NULL AND seq < :before AND task_id IS NOT NULL AND event IS NOT NULL
+ORDER BY seq;
+
+-- name: event_append
+INSERT INTO checkpoint_log (run, thread_id, checkpoint_ns, checkpoint_id, event, details, stored_us, body, data)
+VALUES (:run, :thread_id, :checkpoint_ns, :checkpoint_id, :event, :details, :stored_us, :empty, :empty);
+
+-- name: failures_of_task
+-- At most two calls in which a task failed.
+SELECT seq FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
+    AND listed IS NULL AND metadata IS NULL AND task_id = :task_id AND event IN ('visit.failed', 'visit.timed_out')
+ORDER BY seq
+LIMIT 2;
+
+-- name: log_get
+SELECT
+    seq, listed, thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, run, root_id, event, details, stored_us
+FROM checkpoint_log WHERE seq = :seq;
+
+-- name: log_last
+SELECT max(seq) AS seq FROM checkpoint_log;
+
+-- name: log_page
+-- Puts too: with one of them, the calls that came before their checkpoint find their run.
+SELECT
+    seq, listed, thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, run, root_id, event, details, stored_us
+FROM checkpoint_log WHERE seq > :after
+ORDER BY seq
+LIMIT :size;
+
+-- name: namespaces_of
+-- At most :size of them. A loose scan: one index seek a namespace, however many rows it holds.
+WITH RECURSIVE found (checkpoint_ns) AS (
+    SELECT min(checkpoint_ns) FROM checkpoint_log WHERE thread_id = :thread_id
+    UNION ALL
+    SELECT (
+        SELECT min(checkpoint_ns) FROM checkpoint_log
+        WHERE thread_id = :thread_id AND checkpoint_ns > found.checkpoint_ns
+    )
+    FROM found WHERE found.checkpoint_ns IS NOT NULL
+)
+SELECT checkpoint_ns FROM found WHERE checkpoint_ns IS NOT NULL
+LIMIT :size;
+
+-- name: place_adopt
+UPDATE checkpoint_log SET run = :run
+WHERE thread_id = :thread_id AND checkpoint_ns = '' AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
+
+-- name: place_child
+-- A child of :parent_id but :checkpoint_id. Ids sort by age, so it stands behind its parent.
+SELECT checkpoint_id FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = '' AND checkpoint_id > :parent_id AND listed = 1
+    AND parent_id = :parent_id AND checkpoint_id <> :checkpoint_id
+ORDER BY checkpoint_id
+LIMIT 1;
+
+-- name: place_get
+SELECT seq, parent_id, run, root_id, inside, sends, metadata FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
+    AND listed IS NOT NULL;
+
+-- name: place_newest
+SELECT checkpoint_id FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = '' AND listed = 1
+ORDER BY checkpoint_id DESC
+LIMIT 1;
+
+-- name: places_nested_before
+-- Puts of subgraphs that were stored before the root checkpoint they belong to.
+SELECT seq, checkpoint_ns, checkpoint_id FROM checkpoint_log
+WHERE thread_id = :thread_id AND root_id = :root_id AND seq < :before AND listed IS NOT NULL;
+
+-- name: run_calls
+-- Of a run, or of the part of it from :first_id to :last_id: the calls at its root checkpoints and at those of its
+-- subgraphs, at any depth; `placed` is the row from which on their run is known. (Materialized, or SQLite looks for each
+-- put's calls in the whole range of checkpoints.)
+WITH found AS MATERIALIZED (
+    SELECT seq, thread_id, checkpoint_id FROM checkpoint_log
+    WHERE thread_id = :thread_id AND checkpoint_ns = '' AND checkpoint_id >= :first_id AND checkpoint_id <= :last_id
+        AND listed IS NOT NULL AND run = :run
+)
+SELECT call.seq, found.seq AS placed, call.event
+FROM found CROSS JOIN checkpoint_log AS call
+WHERE call.thread_id = found.thread_id AND call.checkpoint_ns = '' AND call.checkpoint_id = found.checkpoint_id
+    AND call.listed IS NULL AND call.metadata IS NULL AND call.task_id IS NOT NULL AND call.event IS NOT NULL
+UNION ALL
+SELECT call.seq, CASE WHEN nested.seq > found.seq THEN nested.seq ELSE found.seq END AS placed, call.event
+FROM found CROSS JOIN checkpoint_log AS nested CROSS JOIN checkpoint_log AS call
+WHERE nested.thread_id = found.thread_id AND nested.root_id = found.checkpoint_id AND nested.listed IS NOT NULL
+    AND call.thread_id = nested.thread_id AND call.checkpoint_ns = nested.checkpoint_ns
+    AND call.checkpoint_id = nested.checkpoint_id
+    AND call.listed IS NULL AND call.metadata IS NULL AND call.task_id IS NOT NULL AND call.event IS NOT NULL;
+
+-- name: run_events
+SELECT seq, event FROM checkpoint_log
+WHERE run = :run AND listed IS NULL
+ORDER BY seq;
+
+-- name: run_events_delete
+DELETE FROM checkpoint_log WHERE run = :run AND listed IS NULL;
+
+-- name: run_last_event
+-- The last event of a run.
+SELECT event, details FROM checkpoint_log
+WHERE run = :run AND listed IS NULL
+ORDER BY seq DESC
+LIMIT 1;
+
+-- name: run_place
+-- A root checkpoint of a run.
+SELECT place.checkpoint_id FROM checkpoint_log AS place JOIN run ON run.thread_id = place.thread_id
+WHERE run.run = :run AND place.checkpoint_ns = '' AND place.checkpoint_id >= run.first_id AND place.listed = 1
+    AND place.run = run.run
+LIMIT 1;

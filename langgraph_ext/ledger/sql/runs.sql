@@ -1,0 +1,53 @@
+-- Queries of runs (see migrations/0002_run.sql).
+
+-- name: run_delete
+DELETE FROM run WHERE run = :run;
+
+-- name: run_get
+SELECT * FROM run WHERE run = :run;
+
+-- name: run_ids_beginning
+-- A range of the unique index: LIKE would not use it.
+SELECT run_id
+FROM run
+WHERE run_id >= :beginning AND run_id < :end
+ORDER BY run_id
+LIMIT :limit;
+
+-- name: run_insert
+INSERT INTO run (run, run_id, thread_id, first_id, last_id, fork_of, status, started_us, changed_us)
+VALUES (:run, :run_id, :thread_id, :checkpoint_id, :checkpoint_id, :fork_of, 'running', :now_us, :now_us);
+
+-- name: run_last
+-- The number of the newest run of all.
+SELECT max(run) AS run FROM run;
+
+-- name: run_move
+-- Compare-and-set: no row changes when the run is not in :expected.
+UPDATE run SET
+    status = :target, last_id = :checkpoint_id, changed_us = :now_us, ended_us = :ended_us,
+    error_type = coalesce(:error_type, error_type), error_message = coalesce(:error_message, error_message)
+WHERE run = :run AND status = :expected;
+
+-- name: run_named
+SELECT * FROM run WHERE run_id = :run_id;
+
+-- name: runs_delete
+DELETE FROM run WHERE thread_id = :thread_id;
+
+-- name: runs_page
+SELECT * FROM run WHERE run < :before ORDER BY run DESC LIMIT :size;
+
+-- name: runs_page_of_thread
+SELECT * FROM run WHERE thread_id = :thread_id AND run < :before ORDER BY run DESC LIMIT :size;
+
+-- name: runs_page_of_thread_with_status
+SELECT * FROM run WHERE thread_id = :thread_id AND status = :status AND run < :before ORDER BY run DESC LIMIT :size;
+
+-- name: runs_page_with_status
+SELECT * FROM run WHERE status = :status AND run < :before ORDER BY run DESC LIMIT :size;
+
+-- name: runs_with_status
+SELECT count(*) AS runs
+FROM run
+WHERE status = :status;
