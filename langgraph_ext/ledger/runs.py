@@ -125,28 +125,37 @@ def plan(tx: Tx, step: Step) -> Plan | None:
     stored = _place(tx, step.thread_id, step.checkpoint_id)
     if stored is not None:
         return None if stored["run"] is None else Plan(stored["run"], known=True)
-    parent = None if step.parent_id is None else _place(tx, step.thread_id, step.parent_id)
-    run = None if parent is None else _run_at(tx, step.thread_id, parent)
-    is_open = run is not None and run["status"] in _OPEN
-    above, branches = _run_above(tx, step)
-    if not step.from_graph and run is not None and is_open and not branches:
-        return Plan(run["run"])
-    if not step.from_graph and (above is None or step.ending is not Ending.GOES_ON):
+    lineage = _lineage(tx, step.thread_id, step.checkpoint_id, step.parent_id)
+    branches = lineage.branches or step.source == "fork"
+    around = None if branches else lineage.parent_run  # the open run that it stands in
+    if around is not None and around["status"] not in _OPEN:
+        around = None
+    is_input = step.source == "input" and step.from_graph
+    if around is not None and not is_input:
+        return Plan(around["run"])
+    if not step.from_graph and (lineage.run is None or step.ending is not Ending.GOES_ON):
         return None
-    branches = branches or step.source == "fork"
-    if run is not None and is_open and not branches and step.source != "input":
-        return Plan(run["run"])
-    number = _next(tx)
-    return Plan(
-        number,
-        begins=True,
-        run_id=_name(tx, step, number),
-        fork_of=above["run_id"] if above is not None and branches else None,
-        supersedes=run["run"] if run is not None and is_open and not branches else None,
-        adopts=step.parent_id
-        if step.source == "loop" and parent is not None and run is None and not branches
-        else None,
+    begun = _begun(tx, step.thread_id, step.checkpoint_id, step.run_id, lineage.run if branches else None)
+    return begun._replace(
+        supersedes=None if around is None else around["run"],
+        adopts=step.parent_id if step.source == "loop" and not branches and _is_unclaimed(tx, step) else None,
     )
+
+
+def _begun(tx: Tx, thread_id: str, checkpoint_id: str, run_id: str | None, forked: Row | None) -> Plan:
+    number = _next(tx)
+    name = _name(tx, run_id, checkpoint_id, number)
+    return Plan(number, begins=True, run_id=name, fork_of=None if forked is None else forked["run_id"])
+
+
+def _is_unclaimed(tx: Tx, step: Step) -> bool:
+    """Whether tasks have run at a checkpoint's parent, and it belongs to no run: they led to the one that begins."""
+    if step.parent_id is None:
+        return False
+    parent = _place(tx, step.thread_id, step.parent_id)
+    if parent is None or parent["run"] is not None:
+        return False
+    return tx.maybe("place_visit", thread_id=step.thread_id, checkpoint_id=step.parent_id) is not None
 
 
 def apply(tx: Tx, planned: Plan, step: Step) -> RunStatus | None:
@@ -177,22 +186,11 @@ def apply(tx: Tx, planned: Plan, step: Step) -> RunStatus | None:
 
 def begin_at(tx: Tx, at: At) -> int:
     """Begin a run at a stored checkpoint of no run, whose tasks have something to say; returns its number."""
-    step = Step(
-        thread_id=at.thread_id,
-        checkpoint_id=at.checkpoint_id,
-        parent_id=(_place(tx, at.thread_id, at.checkpoint_id) or {"parent_id": None})["parent_id"],
-        run_id=None,
-        source="loop",
-        from_graph=True,
-        ending=Ending.GOES_ON,
-        stored_us=at.now_us,
-    )
-    above, branches = _run_above(tx, step)
-    fork_of = above["run_id"] if above is not None and branches else None
-    number = _next(tx)
-    planned = Plan(number, begins=True, run_id=_name(tx, step, number), fork_of=fork_of, adopts=at.checkpoint_id)
-    _begin(tx, planned, at)
-    return planned.run
+    place = tx.one("place_get", thread_id=at.thread_id, checkpoint_ns="", checkpoint_id=at.checkpoint_id)
+    lineage = _lineage(tx, at.thread_id, at.checkpoint_id, place["parent_id"])
+    begun = _begun(tx, at.thread_id, at.checkpoint_id, None, lineage.run if lineage.branches else None)
+    _begin(tx, begun._replace(adopts=at.checkpoint_id), at)
+    return begun.run
 
 
 def _begin(tx: Tx, planned: Plan, at: At) -> None:
@@ -211,8 +209,11 @@ def move(
     *,
     error: tuple[str, str] | None = None,
     details: dict[str, object] | None = None,
-) -> bool:
+) -> None:
     """Move a run along the state machine, with the event that says so.
+
+    It stays where it is if it is there already, or where this move does not start (rule L46: the first terminal status
+    wins).
 
     Args:
         tx: The transaction that makes it move.
@@ -221,14 +222,10 @@ def move(
         at: Where and when.
         error: Type and message of what made it fail.
         details: Of the event.
-
-    Returns:
-        Whether it moved: not if it is there already, or has gone where this move does not start (rule L46: the first
-        terminal status wins).
     """
     status = _status(tx, run)
     if status not in _MOVES[target]:
-        return False
+        return
     moved = tx.run(
         "run_move",
         run=run,
@@ -244,7 +241,6 @@ def move(
     if error:
         details = {**(details or {}), "error_type": error[0], "error_message": error[1]}
     _event(tx, _EVENTS[target], run, at, details)
-    return True
 
 
 def forget_thread(tx: Tx, thread_id: str) -> None:
@@ -316,18 +312,30 @@ def _run_at(tx: Tx, thread_id: str, place: Row) -> Row | None:
     return found if found is not None and found["thread_id"] == thread_id else None
 
 
-def _run_above(tx: Tx, step: Step) -> tuple[Row | None, bool]:
-    """The run of the nearest ancestor that has one, and whether it, or one in between, has another child."""
-    path, above, run = [step.checkpoint_id], step.parent_id, None
+class Lineage(NamedTuple):
+    """What a checkpoint comes from."""
+
+    run: Row | None
+    """The run of the nearest ancestor that has one."""
+    parent_run: Row | None
+    """The same, if that ancestor is the parent."""
+    branches: bool
+    """Whether that ancestor, or one in between, has another child."""
+
+
+def _lineage(tx: Tx, thread_id: str, checkpoint_id: str, parent_id: str | None) -> Lineage:
+    path, above, run = [checkpoint_id], parent_id, None
     while above is not None and run is None:
-        place = _place(tx, step.thread_id, above)
+        place = _place(tx, thread_id, above)
         if place is None:
             break
         path.append(above)
-        run, above = _run_at(tx, step.thread_id, place), place["parent_id"]
+        run, above = _run_at(tx, thread_id, place), place["parent_id"]
     if run is None:
-        return None, False  # however long the way was (a copied thread has no run at all), nothing branches off one
-    return run, any(has_child(tx, step.thread_id, above, but=below) for below, above in pairwise(path))
+        # However long the way was (a copied thread has no run at all), nothing branches off one.
+        return Lineage(None, None, branches=False)
+    branches = any(has_child(tx, thread_id, above, but=below) for below, above in pairwise(path))
+    return Lineage(run, run if len(path) == 2 else None, branches)
 
 
 def has_child(tx: Tx, thread_id: str, checkpoint_id: str, *, but: str = "") -> bool:
@@ -342,12 +350,12 @@ def _next(tx: Tx) -> int:
     return max(tx.one("run_last")["run"] or 0, tx.one("log_last")["seq"] or 0) + 1
 
 
-def _name(tx: Tx, step: Step, number: int) -> str:
+def _name(tx: Tx, run_id: str | None, checkpoint_id: str, number: int) -> str:
     """Metadata's run id, or else the checkpoint's; with the run's number, which no other has, if both are taken."""
-    for name in (step.run_id, step.checkpoint_id):
+    for name in (run_id, checkpoint_id):
         if name is not None and tx.maybe("run_named", run_id=name) is None:
             return name
-    return f"{step.checkpoint_id}:{number}"
+    return f"{checkpoint_id}:{number}"
 
 
 def _event(tx: Tx, name: str, run: int, at: At, details: dict[str, object] | None) -> None:

@@ -237,7 +237,7 @@ class Thread:
         head = max(each for each, run in self.run_of.items() if run == number)
         snapshot = snapshots[head]
         if not snapshot.tasks:
-            return frozenset(("succeeded",))
+            return frozenset(("succeeded",)) if self._is_known_kind(head) else frozenset(("idle",))
         pending, handled = self._pending(head), _handled(self._stored())
         ask = {task.id for task in snapshot.tasks for each in task.interrupts if each.id in pending and not task.state}
         fail = {
@@ -249,6 +249,13 @@ class Thread:
             return frozenset(word for word, some in (("paused", pending), ("failed", fail)) if some)
         stopped = frozenset(("idle", *self.runs[number].status & {"failed"}))
         return stopped if snapshot.metadata["source"] == "update" else frozenset(("running",))
+
+    def _is_known_kind(self, head: str) -> bool:
+        """Whether it shows that it is an end: an edit before the input was taken does not (rule L54)."""
+        found = self.saver.get_tuple({"configurable": {"thread_id": THREAD, "checkpoint_id": head}})
+        assert found is not None
+        versions, seen = found.checkpoint["channel_versions"], found.checkpoint["versions_seen"]
+        return "__start__" in seen or any(name.startswith("branch:to:") for name in versions)
 
     # -- comparing
 

@@ -84,6 +84,13 @@ WHERE thread_id = :thread_id AND checkpoint_ns = '' AND listed = 1
 ORDER BY checkpoint_id DESC
 LIMIT 1;
 
+-- name: place_visit
+-- A call of a task at a root checkpoint.
+SELECT seq FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = '' AND checkpoint_id = :checkpoint_id
+    AND listed IS NULL AND metadata IS NULL AND task_id IS NOT NULL AND event IS NOT NULL
+LIMIT 1;
+
 -- name: places_nested_before
 -- Puts of subgraphs that were stored before the root checkpoint they belong to.
 SELECT seq, checkpoint_ns, checkpoint_id FROM checkpoint_log
