@@ -5,9 +5,22 @@ transaction, `read` and `aread` run it on a connection that cannot write. Nothin
 """
 
 from langgraph_ext.database.appends import Append
+from langgraph_ext.database.closing import Closing
 from langgraph_ext.database.connection import Fsync
 from langgraph_ext.database.database import Database, open_database
 from langgraph_ext.database.loops import Answer, on_a_loop, tell
 from langgraph_ext.database.tx import GREATEST, Row, Tx
 
-__all__ = ["GREATEST", "Answer", "Append", "Database", "Fsync", "Row", "Tx", "on_a_loop", "open_database", "tell"]
+__all__ = [
+    "GREATEST",
+    "Answer",
+    "Append",
+    "Closing",
+    "Database",
+    "Fsync",
+    "Row",
+    "Tx",
+    "on_a_loop",
+    "open_database",
+    "tell",
+]

@@ -2,7 +2,7 @@
 
     running ⇄ paused → succeeded, failed, cancelled, timed_out, interrupted
 
-Paused and succeeded are reached with a marker only, by `settlement.settle`; the other ends have none.
+Paused and succeeded are reached with a marker only, by `settlement.write`; the other ends have none.
 """
 
 from __future__ import annotations

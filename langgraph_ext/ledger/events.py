@@ -7,27 +7,21 @@ events, so that each has its number in the run, and reads the rows of its page.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger.node_paths import NodePaths, Stood
-from langgraph_ext.ledger.order import Key, Shown, behind, cursor_of, keys_of_run, seen_up_to, shown_by
-from langgraph_ext.ledger.records import ErrorRecord, Event, RunStatus, VisitStatus
+from langgraph_ext.ledger.order import Shown, behind, cursor_of, keys_of_run, seen_up_to, shown_by
+from langgraph_ext.ledger.records import ErrorRecord, Event, VisitStatus
 from langgraph_ext.ledger.rows import at_least, moment, run_named, text_or_none
 from langgraph_ext.ledger.visits import error_of
 
-__all__ = ["Following", "Step", "advance", "ask_errors", "ask_events"]
+__all__ = ["Scan", "ask_errors", "ask_events", "event_of", "scan"]
 
 _ERRORS = {status.event: status for status in (VisitStatus.FAILED, VisitStatus.CANCELLED, VisitStatus.TIMED_OUT)}
-
-_READ = 256
-"""Events a follower reads at a time."""
-
-_SCANNED = 4096
-"""Most rows of the log it looks at in one snapshot."""
 
 
 def ask_events(run_id: str | None, *, after: int, limit: int) -> Callable[[Tx], list[Event]]:
@@ -39,7 +33,7 @@ def ask_events(run_id: str | None, *, after: int, limit: int) -> Callable[[Tx], 
     after, limit = at_least(0, after, "after"), at_least(1, limit, "limit")
     run_id = text_or_none(run_id, "run_id")
     if run_id is None:
-        return lambda tx: _scan(tx, NodePaths(tx), after, limit).events
+        return lambda tx: scan(tx, NodePaths(tx), after, limit).events
     return partial(_page_of_run, run_id=run_id, after=after, limit=limit)
 
 
@@ -47,75 +41,6 @@ def ask_errors(run_id: str, *, after: int, limit: int) -> Callable[[Tx], list[Er
     """A page of a run's errors, ready to be read."""
     after, limit = at_least(0, after, "after"), at_least(1, limit, "limit")
     return partial(_errors, run_id=text_or_none(run_id, "run_id") or "", after=after, limit=limit)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Following:
-    """How far a follower has come."""
-
-    run_id: str | None
-    after: int
-    """What it has been shown, and of the log what it has looked at."""
-    begun: bool = False
-    ahead: tuple[tuple[int, Key], ...] = ()
-    """Of one run, events found when it began: `(run_seq, key)`."""
-    run_seq: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What a follower read."""
-
-    events: list[Event]
-    rest: Following | None
-    """Where to go on; None if nothing more is to come."""
-    more: bool
-    """Whether there is more to read at once."""
-
-
-def advance(tx: Tx, following: Following) -> Step:
-    """Read on.
-
-    Raises:
-        NotFound: There is no run of this name (`run_not_found`).
-    """
-    if following.run_id is None:
-        found = _scan(tx, NodePaths(tx), following.after, _READ, most=_SCANNED)
-        rest = replace(following, after=found.upto)
-        return Step(events=found.events, rest=rest, more=not found.at_end)
-    if not following.begun:
-        following = _begin(tx, following)
-    if following.ahead:
-        return _deliver(tx, following)
-    return _tail(tx, following)
-
-
-def _begin(tx: Tx, following: Following) -> Following:
-    """Find a run's events once; from here on the log is read behind them."""
-    assert following.run_id is not None
-    found = keys_of_run(tx, run_named(tx, following.run_id))
-    ahead = tuple(each for each in enumerate(found, start=1) if each[1].cursor > following.after)
-    last = behind(tx.one("log_last")["seq"] or 0)
-    return replace(following, after=max(last, following.after), begun=True, ahead=ahead, run_seq=len(found))
-
-
-def _deliver(tx: Tx, following: Following) -> Step:
-    paths = NodePaths(tx)
-    now, later = following.ahead[:_READ], following.ahead[_READ:]
-    rows = ((number, key.cursor, tx.maybe("log_get", seq=key.seq)) for number, key in now)
-    events = [_event(tx, paths, Shown(cursor, row), number) for number, cursor, row in rows if row is not None]
-    return Step(events=events, rest=replace(following, ahead=later), more=True)
-
-
-def _tail(tx: Tx, following: Following) -> Step:
-    run = tx.maybe("run_named", run_id=following.run_id)
-    if run is None:
-        return Step(events=[], rest=None, more=False)  # its thread was deleted
-    found = _scan(tx, NodePaths(tx), following.after, _READ, most=_SCANNED, run_id=following.run_id)
-    numbered = [replace(event, run_seq=number) for number, event in enumerate(found.events, following.run_seq + 1)]
-    rest = replace(following, after=found.upto, run_seq=following.run_seq + len(numbered))
-    ended = found.at_end and RunStatus(run["status"]).ended
-    return Step(events=numbered, rest=None if ended else rest, more=not found.at_end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +52,7 @@ class Scan:
     at_end: bool
 
 
-def _scan(
+def scan(
     tx: Tx, paths: NodePaths, after: int, limit: int, *, most: int | None = None, run_id: str | None = None
 ) -> Scan:
     """Read the log on from the cursor `after` until `limit` events are found, or `most` rows were looked at."""
@@ -139,7 +64,7 @@ def _scan(
             seq = row["seq"]
             for each in shown_by(tx, paths, row):
                 cursor = cursor_of(seq, each["seq"])
-                event = _event(tx, paths, Shown(cursor, each), None)
+                event = event_of(tx, paths, Shown(cursor, each), None)
                 if cursor > after and run_id in (None, event.run_id):
                     events.append(event)
                     if len(events) == limit:
@@ -154,7 +79,7 @@ def _page_of_run(tx: Tx, run_id: str, after: int, limit: int) -> list[Event]:
     paths = NodePaths(tx)
     numbered = enumerate(keys_of_run(tx, run_named(tx, run_id)), start=1)
     page = islice((each for each in numbered if each[1].cursor > after), limit)
-    return [_event(tx, paths, Shown(key.cursor, tx.one("log_get", seq=key.seq)), run_seq) for run_seq, key in page]
+    return [event_of(tx, paths, Shown(key.cursor, tx.one("log_get", seq=key.seq)), run_seq) for run_seq, key in page]
 
 
 def _errors(tx: Tx, run_id: str, after: int, limit: int) -> list[ErrorRecord]:
@@ -185,7 +110,8 @@ def _error(paths: NodePaths, run_id: str, shown: Shown) -> ErrorRecord:
     )
 
 
-def _event(tx: Tx, paths: NodePaths, shown: Shown, run_seq: int | None) -> Event:
+def event_of(tx: Tx, paths: NodePaths, shown: Shown, run_seq: int | None) -> Event:
+    """An event as it is given out; `run_seq` if it is one of a run's."""
     row = shown.row
     details = canonical.decode(row["details"]) if row["details"] else {}
     placed = paths.placed(row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"])

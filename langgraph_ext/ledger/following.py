@@ -9,18 +9,97 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Generator
+from dataclasses import dataclass, replace
 
-from langgraph_ext.database import Database
+from langgraph_ext.database import Database, Tx
 from langgraph_ext.database.watch import AsyncWatch, Watch, awatch, watch
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger.events import Following, advance
-from langgraph_ext.ledger.records import Event
-from langgraph_ext.ledger.rows import at_least, text_or_none
+from langgraph_ext.ledger.events import event_of, scan
+from langgraph_ext.ledger.node_paths import NodePaths
+from langgraph_ext.ledger.order import Key, Shown, behind, keys_of_run
+from langgraph_ext.ledger.records import Event, RunStatus
+from langgraph_ext.ledger.rows import at_least, run_named, text_or_none
 
-__all__ = ["afollow", "follow", "patience", "start"]
+__all__ = ["Following", "Stride", "advance", "afollow", "follow", "patience", "start"]
 
 _LONGEST = 10**6
 """Seconds: a longer time would overflow what waits for it."""
+
+
+_READ = 256
+"""Events that are read at a time."""
+
+_SCANNED = 4096
+"""Most rows of the log that are looked at in one snapshot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """How far a follower has come."""
+
+    run_id: str | None
+    after: int
+    """What it has been shown, and of the log what it has looked at."""
+    begun: bool = False
+    ahead: tuple[tuple[int, Key], ...] = ()
+    """Of one run, events found when it began: `(run_seq, key)`."""
+    run_seq: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stride:
+    """What a follower read."""
+
+    events: list[Event]
+    rest: Following | None
+    """Where to go on; None if nothing more is to come."""
+    more: bool
+    """Whether there is more to read at once."""
+
+
+def advance(tx: Tx, following: Following) -> Stride:
+    """Read on.
+
+    Raises:
+        NotFound: There is no run of this name (`run_not_found`).
+    """
+    if following.run_id is None:
+        found = scan(tx, NodePaths(tx), following.after, _READ, most=_SCANNED)
+        rest = replace(following, after=found.upto)
+        return Stride(events=found.events, rest=rest, more=not found.at_end)
+    if not following.begun:
+        following = _begin(tx, following)
+    if following.ahead:
+        return _deliver(tx, following)
+    return _tail(tx, following)
+
+
+def _begin(tx: Tx, following: Following) -> Following:
+    """Find a run's events once; from here on the log is read behind them."""
+    assert following.run_id is not None
+    found = keys_of_run(tx, run_named(tx, following.run_id))
+    ahead = tuple(each for each in enumerate(found, start=1) if each[1].cursor > following.after)
+    last = behind(tx.one("log_last")["seq"] or 0)
+    return replace(following, after=max(last, following.after), begun=True, ahead=ahead, run_seq=len(found))
+
+
+def _deliver(tx: Tx, following: Following) -> Stride:
+    paths = NodePaths(tx)
+    now, later = following.ahead[:_READ], following.ahead[_READ:]
+    rows = ((number, key.cursor, tx.maybe("log_get", seq=key.seq)) for number, key in now)
+    events = [event_of(tx, paths, Shown(cursor, row), number) for number, cursor, row in rows if row is not None]
+    return Stride(events=events, rest=replace(following, ahead=later), more=True)
+
+
+def _tail(tx: Tx, following: Following) -> Stride:
+    run = tx.maybe("run_named", run_id=following.run_id)
+    if run is None:
+        return Stride(events=[], rest=None, more=False)  # its thread was deleted
+    found = scan(tx, NodePaths(tx), following.after, _READ, most=_SCANNED, run_id=following.run_id)
+    numbered = [replace(event, run_seq=number) for number, event in enumerate(found.events, following.run_seq + 1)]
+    rest = replace(following, after=found.upto, run_seq=following.run_seq + len(numbered))
+    ended = found.at_end and RunStatus(run["status"]).ended
+    return Stride(events=numbered, rest=None if ended else rest, more=not found.at_end)
 
 
 class Patience:

@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Generator
 from functools import partial
 from os import PathLike
-from types import TracebackType
-from typing import Self
 
-from langgraph_ext.database import Database, open_database
+from langgraph_ext.database import Closing, Database, open_database
 from langgraph_ext.ledger import events, following, listing, snapshot, verify, visits
 from langgraph_ext.ledger.listing import Serde
 from langgraph_ext.ledger.records import (
@@ -30,7 +28,7 @@ from langgraph_ext.ledger.records import (
 __all__ = ["RunLedger"]
 
 
-class RunLedger:
+class RunLedger(Closing):
     """What ran, how often, with what result, and what it asked: read from the database that the saver writes.
 
     Reading blocks no writer. A ledger of its own may stand in any process.
@@ -62,22 +60,6 @@ class RunLedger:
         """As `close`, without holding the event loop."""
         if self._owned:
             await self.database.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     # -- runs
 

@@ -7,48 +7,17 @@ namespace is compared and never taken apart.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger.records import VisitKind
+from langgraph_ext.ledger.task_paths import task_of
 
-__all__ = ["NodePaths", "Placed", "Stood", "Task", "task_of"]
+__all__ = ["NodePaths", "Placed", "Stood"]
 
 UNKNOWN = "?"
 """Stands in a node path for a name that is not known."""
-
-_PULL = "~__pregel_pull, "
-_PUSH = "~__pregel_push, "
-_HANDLER = re.compile(r", node_error_handler, \d{10}$")
-_SEND = re.compile(r"(\d{10})\b")
-
-
-class Task(NamedTuple):
-    """What a task path says of its task."""
-
-    kind: VisitKind
-    name: str | None
-    """The node's; None if the path does not hold it."""
-    send: int | None = None
-    """Which of the scheduled tasks (LangGraph's Send) of its checkpoint, from 0."""
-
-
-def task_of(task_path: str) -> Task:
-    """Read a task path, as LangGraph writes it."""
-    if task_path.startswith(_PULL):
-        name = task_path.removeprefix(_PULL)
-        handled = _HANDLER.search(name)
-        return Task(VisitKind.ERROR_HANDLER, name[: handled.start()]) if handled else Task(VisitKind.NODE, name)
-    if task_path.startswith(_PUSH):
-        rest = task_path.removeprefix(_PUSH)
-        if sent := _SEND.match(rest):
-            kind = VisitKind.ERROR_HANDLER if _HANDLER.search(rest) else VisitKind.NODE
-            return Task(kind, None, int(sent[1]))
-        return Task(VisitKind.TASK, None)
-    return Task(VisitKind.NODE, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, append_attempt_event, find, may_move
 from langgraph_ext.ledger.texts import cut
 
-__all__ = ["FORMAT", "End", "Staged", "TaskKey", "check", "mark", "settle", "write"]
+__all__ = ["FORMAT", "End", "Staged", "TaskKey", "check", "mark", "write"]
 
 FORMAT = 1
 """Version of the marker's format. Another one is refused: what it promises is not known here."""
@@ -114,17 +114,6 @@ def mark(
         digest=canonical.digest(marker),
         writes=writes,
     )
-
-
-def settle(tx: Tx, *staged: Staged, now_us: int) -> None:
-    """Settle attempts, in the transaction that stores what their tasks wrote. Settled ones stay as they are.
-
-    Every one of them is checked before anything is written.
-
-    Raises:
-        ConflictError: As `check`.
-    """
-    write(tx, check(tx, staged), now_us=now_us)
 
 
 def check(tx: Tx, staged: Iterable[Staged]) -> list[End]:

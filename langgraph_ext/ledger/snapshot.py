@@ -38,7 +38,7 @@ def _look(tx: Tx, run_id: str) -> Seen:
     return Seen(
         run=run_record(run),
         cursor=keys[-1].cursor if keys else 0,
-        visits=Counter(visit.status for visit in visits_of(tx, run)),
+        visits=Counter(visit.status for visit in visits_of(tx, run, keys=keys)),
         pending=pending_of(tx, run),
     )
 

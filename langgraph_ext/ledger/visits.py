@@ -8,7 +8,7 @@ stands. Ordinals and transitions follow the order of events (order.py), so that 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -100,15 +100,24 @@ class Tally:
             self.error = error_of(call)
 
 
-def visits_of(tx: Tx, run: Row, *, inherited: bool = False) -> Iterator[Visit]:
-    """The visits of a run by transition; before them, if asked for, those it inherited as a fork."""
+def visits_of(tx: Tx, run: Row, *, inherited: bool = False, keys: Sequence[Key] | None = None) -> Iterator[Visit]:
+    """The visits of a run by transition; before them, if asked for, those it inherited as a fork.
+
+    Args:
+        tx: The snapshot.
+        run: The run's row.
+        inherited: Whether inherited visits are asked for.
+        keys: Of the run's events, if they are known.
+    """
     paths = NodePaths(tx)
     if inherited:
         for owner, checkpoint_ids in _inherited(tx, run):
-            keys = (key for id in checkpoint_ids for key in sorted(calls_of_run(tx, owner, id, id)))
-            for _, tally in _tallies(tx, paths, keys):
+            theirs = (key for id in checkpoint_ids for key in sorted(calls_of_run(tx, owner, id, id)))
+            for _, tally in _tallies(tx, paths, theirs):
                 yield _visit(owner["run_id"], tally, transition=0, inherited=True)
-    for transition, tally in _tallies(tx, paths, keys_of_run(tx, run, calls_only=True)):
+    if keys is None:
+        keys = keys_of_run(tx, run, calls_only=True)
+    for transition, tally in _tallies(tx, paths, (key for key in keys if key.name.startswith("visit."))):
         yield _visit(run["run_id"], tally, transition=transition, inherited=False)
 
 

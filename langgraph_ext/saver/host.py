@@ -1,4 +1,7 @@
-"""LangGraph's internals that this package looks at: named here only, each with a test that notices a change."""
+"""LangGraph's internals that this package looks at, each with a test that notices a change: named here only.
+
+(But for task paths, which stand in what is stored: `ledger/task_paths.py`.)
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import NodeTimeoutError
 from langgraph.types import Interrupt
 
+from langgraph_ext.ledger.task_paths import is_of_a_node
+
 __all__ = [
     "CONTROL_CHANNELS",
     "DELTA_COUNTERS",
@@ -24,7 +29,6 @@ __all__ = [
     "is_cancellation",
     "is_known_kind",
     "is_plain",
-    "is_send",
     "is_task",
     "is_timeout",
     "may_go_on",
@@ -55,9 +59,6 @@ TASKS = "__pregel_tasks"
 
 _BRANCH, _JOIN, _START = "branch:to:", "join:", "__start__"
 _ENDS = ("__end__", "__previous__")
-_TASK_PATHS = ("~__pregel_pull, ", "~__pregel_push, ")
-_START_PATH = "~__pregel_pull, __start__"
-_SEND_PATH = "~__pregel_push"
 
 
 def from_graph(config: RunnableConfig) -> bool:
@@ -111,14 +112,9 @@ def sends(channel_values: Mapping[str, Any]) -> Sequence[Any]:
     return channel_values.get(TASKS) or ()
 
 
-def is_send(task_path: str) -> bool:
-    """Whether a task was started by `Send` (or by a `@task` call): its path begins with LangGraph's push mark."""
-    return task_path.startswith(_SEND_PATH)
-
-
 def is_task(task_id: str, task_path: str) -> bool:
     """Whether writes are those of a node's task: not an answer, not the input, not `update_state`."""
-    return task_path.startswith(_TASK_PATHS) and task_path != _START_PATH and task_id != NULL_TASK
+    return task_id != NULL_TASK and is_of_a_node(task_path)
 
 
 def is_cancellation(error: object) -> bool:

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
-from types import TracebackType
 from typing import Any, Literal, Self
 
 from langchain_core.runnables import RunnableConfig
@@ -24,7 +23,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langgraph_ext.database import Append, Database, Fsync, Tx, on_a_loop, open_database
+from langgraph_ext.database import Append, Closing, Database, Fsync, Tx, on_a_loop, open_database
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import RunLedger, calls
 from langgraph_ext.ledger.settlement import Staged
@@ -44,7 +43,7 @@ __all__ = ["LedgerSaver"]
 Concurrency = Literal["refuse", "allow"]
 
 
-class LedgerSaver(Removal):
+class LedgerSaver(Removal, Closing):
     """A checkpointer on a SQLite file, for sync and async graphs alike.
 
     A call that returned is committed, and with `fsync="full"` synced to disk. A call that failed left nothing behind.
@@ -119,22 +118,6 @@ class LedgerSaver(Removal):
     async def aclose(self) -> None:
         """As `close`, without holding the event loop."""
         await self.database.aclose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     @property
     def ledger(self) -> RunLedger:

@@ -12,6 +12,7 @@ from langgraph_ext import canonical
 from langgraph_ext.database import Append, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import calls
+from langgraph_ext.ledger.task_paths import is_send
 from langgraph_ext.saver import facts, host
 from langgraph_ext.saver.config import Address, text
 from langgraph_ext.saver.early import Early
@@ -102,7 +103,7 @@ def may_linger(written: TaskWrites, task_path: str) -> bool:
     LangGraph does not wait for `put_writes` in a step; it does wait for the end of what it asked, an interrupt, and the
     tasks of a fan-out come too many at once for each to wait.
     """
-    return written.regular and not host.is_send(task_path)
+    return written.regular and not is_send(task_path)
 
 
 def store(tx: Tx, written: TaskWrites, early: Early | None = None) -> None:

@@ -16,7 +16,7 @@ from langgraph_ext.database import Database, Tx, open_database
 from langgraph_ext.errors import ConflictError, StoreError
 from langgraph_ext.ledger import attempts
 from langgraph_ext.ledger.attempts import AttemptStatus, interrupt_left
-from langgraph_ext.ledger.settlement import FORMAT, Staged, check, settle, write
+from langgraph_ext.ledger.settlement import FORMAT, Staged, check, write
 from langgraph_ext.saver.staging import beside
 from tests.support import faults
 from tests.support.attempts import (
@@ -27,6 +27,7 @@ from tests.support.attempts import (
     events,
     force,
     rows,
+    settle,
     settle_and_be_killed,
     status_of,
     store_writes,

@@ -8,9 +8,8 @@ import pytest
 
 from langgraph_ext import canonical
 from langgraph_ext.database import open_database
-from langgraph_ext.ledger.settlement import settle
 from langgraph_ext.ledger.texts import MOST_BYTES
-from tests.support.attempts import HERE, NOW_US, begin, end, rows
+from tests.support.attempts import HERE, NOW_US, begin, end, rows, settle
 
 
 def test_l7_the_marker_holds_ids_outcome_and_digest_and_the_writes_stand_beside_it(

@@ -67,6 +67,11 @@ def force(tx: Tx, attempt: str, status: str, *, epoch: int = 1) -> None:
     )
 
 
+def settle(tx: Tx, *staged: Staged, now_us: int) -> None:
+    """Settle ends, as the saver does beside what it stores."""
+    settlement.write(tx, settlement.check(tx, staged), now_us=now_us)
+
+
 def store_writes(tx: Tx, *staged: Staged) -> None:
     """What the task's `put_writes` does: store its writes and settle what it staged."""
     written = task_writes.prepare(

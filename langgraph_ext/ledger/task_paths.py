@@ -1,0 +1,52 @@
+"""Task paths: where a task stands in its superstep, as LangGraph writes it. Only this file takes such a text apart."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from langgraph_ext.ledger.records import VisitKind
+
+__all__ = ["Task", "is_of_a_node", "is_send", "task_of"]
+
+_PULL = "~__pregel_pull, "
+_PUSH = "~__pregel_push, "
+_TASKS = (_PULL, _PUSH)
+_INPUT = _PULL + "__start__"
+_HANDLER = re.compile(r", node_error_handler, \d{10}$")
+_SEND = re.compile(r"(\d{10})\b")
+
+
+class Task(NamedTuple):
+    """What a task path says of its task."""
+
+    kind: VisitKind
+    name: str | None
+    """The node's; None if the path does not hold it."""
+    send: int | None = None
+    """Which of the scheduled tasks (LangGraph's Send) of its checkpoint, from 0."""
+
+
+def task_of(task_path: str) -> Task:
+    """Read a task path, as LangGraph writes it."""
+    if task_path.startswith(_PULL):
+        name = task_path.removeprefix(_PULL)
+        handled = _HANDLER.search(name)
+        return Task(VisitKind.ERROR_HANDLER, name[: handled.start()]) if handled else Task(VisitKind.NODE, name)
+    if task_path.startswith(_PUSH):
+        rest = task_path.removeprefix(_PUSH)
+        if sent := _SEND.match(rest):
+            kind = VisitKind.ERROR_HANDLER if _HANDLER.search(rest) else VisitKind.NODE
+            return Task(kind, None, int(sent[1]))
+        return Task(VisitKind.TASK, None)
+    return Task(VisitKind.NODE, None)
+
+
+def is_of_a_node(task_path: str) -> bool:
+    """Whether a node's task, or a `@task`, has it: not the input, not `update_state`."""
+    return task_path.startswith(_TASKS) and task_path != _INPUT
+
+
+def is_send(task_path: str) -> bool:
+    """Whether `Send`, or a call of a `@task`, started the task."""
+    return task_path.startswith(_PUSH)
