@@ -31,6 +31,8 @@ class Call:
     checkpoint_id: str
     root_id: str
     """The root checkpoint that is being executed."""
+    around: tuple[tuple[str, str], ...]
+    """Namespace and checkpoint of each subgraph that encloses the task, its own included."""
     task_id: str
     task_path: str
     outcome: VisitStatus | None
@@ -91,6 +93,7 @@ def record(tx: Tx, call: Call) -> bool:
         checkpoint_ns=call.checkpoint_ns,
         checkpoint_id=call.checkpoint_id,
         root_id=call.root_id,
+        around=call.around,
         task_id=call.task_id,
         task_path=call.task_path,
         now_us=call.stored_us,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.records import InterruptStatus
+from langgraph_ext.ledger.task_paths import is_within
 
 __all__ = ["Place", "Question", "answer_up_to", "ask", "close_at", "close_of_run", "close_passed"]
 
@@ -41,6 +42,8 @@ class Place:
     checkpoint_id: str
     root_id: str
     """The root checkpoint that is being executed."""
+    around: tuple[tuple[str, str], ...]
+    """Namespace and checkpoint of each subgraph that encloses the task, its own included."""
     task_id: str
     task_path: str
     now_us: int
@@ -91,14 +94,18 @@ def close_at(tx: Tx, thread_id: str, root_id: str, status: InterruptStatus, *, n
 
 
 def close_passed(tx: Tx, place: Place) -> None:
-    """A subgraph is at another checkpoint; without an answer, if it was begun anew: what it asked before is void."""
+    """A subgraph is at another checkpoint; without an answer, if it was begun anew: what it asked before is void.
+
+    So is what was asked in the subgraphs below its earlier checkpoints: those tasks are no more.
+    """
     found = tx.all("interrupts_open_at", thread_id=place.thread_id, root_id=place.root_id)
-    passed = [
-        each
-        for each in found
-        if each["checkpoint_ns"] == place.checkpoint_ns and each["checkpoint_id"] < place.checkpoint_id
-    ]
+    passed = [each for each in found if any(_is_before(each, *around) for around in place.around)]
     _close(tx, place.thread_id, passed, InterruptStatus.SUPERSEDED, place.now_us)
+
+
+def _is_before(question: Row, checkpoint_ns: str, checkpoint_id: str) -> bool:
+    """Whether it was asked in a subgraph, or below it, before that was at a checkpoint."""
+    return is_within(question["checkpoint_ns"], checkpoint_ns) and question["checkpoint_id"] < checkpoint_id
 
 
 def close_of_run(tx: Tx, thread_id: str, run: int, status: InterruptStatus, *, now_us: int) -> None:

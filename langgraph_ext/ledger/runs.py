@@ -277,7 +277,7 @@ def _edit(tx: Tx, run: int, step: Step, at: At) -> None:
     close_of_run(tx, step.thread_id, run, InterruptStatus.SUPERSEDED, now_us=step.stored_us)
     if step.ending is Ending.SETTLED:
         move(tx, run, RunStatus.SUCCEEDED, at)
-    elif _status(tx, run) is RunStatus.PAUSED:
+    else:  # a loop that still runs it is refused from here on (L15); a failed one stays failed, which says more
         move(tx, run, RunStatus.IDLE, at, details={"reason": _EDITED})
 
 

@@ -1,4 +1,7 @@
-"""Task paths: where a task stands in its superstep, as LangGraph writes it. Only this file takes such a text apart."""
+"""Task paths and namespaces: where a task stands in its superstep and its graph among graphs, as LangGraph writes it.
+
+Only this file takes such texts apart.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ from typing import NamedTuple
 
 from langgraph_ext.ledger.records import VisitKind
 
-__all__ = ["Task", "is_of_a_node", "is_send", "task_of"]
+__all__ = ["Task", "is_of_a_node", "is_send", "is_within", "task_of"]
 
 _PULL = "~__pregel_pull, "
 _PUSH = "~__pregel_push, "
 _TASKS = (_PULL, _PUSH)
 _INPUT = _PULL + "__start__"
 _HANDLER = re.compile(r", node_error_handler, \d{10}$")
+_NAMESPACE_SEPARATOR = "|"
 _SEND = re.compile(r"(\d{10})\b")
 
 
@@ -50,3 +54,8 @@ def is_of_a_node(task_path: str) -> bool:
 def is_send(task_path: str) -> bool:
     """Whether `Send`, or a call of a `@task`, started the task."""
     return task_path.startswith(_PUSH)
+
+
+def is_within(checkpoint_ns: str, enclosing: str) -> bool:
+    """Whether a subgraph's namespace is another's, or that of a subgraph in there."""
+    return f"{checkpoint_ns}{_NAMESPACE_SEPARATOR}".startswith(f"{enclosing}{_NAMESPACE_SEPARATOR}")

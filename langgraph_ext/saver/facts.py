@@ -110,6 +110,7 @@ def call_of(
         checkpoint_ns=address.checkpoint_ns,
         checkpoint_id=address.checkpoint_id,
         root_id=(host.root_of(config) if address.checkpoint_ns else None) or address.checkpoint_id,
+        around=(*host.around(config), (address.checkpoint_ns, address.checkpoint_id)) if address.checkpoint_ns else (),
         task_id=task_id,
         task_path=task_path,
         outcome=VisitStatus.of_event(event) if event else None,

@@ -24,6 +24,7 @@ __all__ = [
     "NULL_TASK",
     "SCHEDULED",
     "TASKS",
+    "around",
     "from_graph",
     "inside",
     "is_cancellation",
@@ -70,6 +71,12 @@ def root_of(config: RunnableConfig) -> str | None:
     """The root graph's checkpoint that is being executed, as a subgraph's config names it."""
     found = (config["configurable"].get("checkpoint_map") or {}).get("")
     return found if isinstance(found, str) else None
+
+
+def around(config: RunnableConfig) -> tuple[tuple[str, str], ...]:
+    """Namespace and checkpoint of each subgraph that encloses a call, as its config names them."""
+    found = (config["configurable"].get("checkpoint_map") or {}).items()
+    return tuple((checkpoint_ns, checkpoint_id) for checkpoint_ns, checkpoint_id in found if checkpoint_ns)
 
 
 def inside(config: RunnableConfig) -> str | None:

@@ -529,6 +529,46 @@ def test_l24_update_state_takes_the_open_questions_away(saver: LedgerSaver) -> N
     assert (["succeeded"], []) == (statuses(saver), saver.ledger.verify())
 
 
+def test_l24_update_state_on_a_running_run_leaves_it_idle(saver: LedgerSaver) -> None:
+    """A breakpoint or a killed process left it running; whoever runs it still is refused at the next checkpoint."""
+    app = line(saver, a=says("a"), b=says("b"))
+    tried(app, interrupt_after=["a"])
+    assert ["running"] == statuses(saver)
+    app.update_state(CONFIG, {"log": ["edited"]}, as_node="a")
+    assert ["idle"] == statuses(saver)
+    app.invoke(None, CONFIG)
+
+    assert ["succeeded"] == statuses(saver)
+    assert ["run.started", "run.stopped", "run.resumed", "run.succeeded"] == run_events(saver)
+
+
+def test_l24_a_graph_begun_anew_voids_what_was_asked_deep_inside(saver: LedgerSaver) -> None:
+    """Replayed at its own head, the middle graph runs `a` again, and the inner one is another task that asks anew."""
+    inner = line(None, ask=asks("deep?"))
+    app = line(saver, middle=line(None, a=says("a"), inner=inner))
+    tried(app)
+    for _ in range(2):  # the first makes a fork; the second begins its middle graph anew
+        app.invoke(None, app.get_state(CONFIG).config)
+    (shown,) = app.get_state(CONFIG).interrupts
+    fork, _ = saver.ledger.runs()
+
+    assert [shown.id] == [found.interrupt_id for found in saver.ledger.interrupts(run_id=fork.run_id, pending=True)]
+    assert ["superseded", "pending"] == [str(found.status) for found in saver.ledger.interrupts(run_id=fork.run_id)]
+
+
+def test_l24_a_parallel_graph_keeps_its_question_when_another_asks_anew(saver: LedgerSaver) -> None:
+    """Two graphs below one checkpoint; only the one that goes on to its second question has its first one closed."""
+    builder = StateGraph(State)
+    builder.add_node("left", line(None, inner=line(None, ask=asks("l1", "l2"))))
+    builder.add_node("right", line(None, inner=line(None, ask=asks("r1"))))
+    app = builder.add_edge(START, "left").add_edge(START, "right").compile(checkpointer=saver)
+    tried(app)
+    ids = {found.value: found.interrupt_id for found in saver.ledger.interrupts(pending=True)}
+    app.invoke(Command(resume={ids["l1"]: "yes"}), CONFIG)
+
+    assert {"l2", "r1"} == {found.value for found in saver.ledger.interrupts(pending=True)}
+
+
 def test_l47_an_old_question_answered_again_leaves_its_run_as_it_stands(saver: LedgerSaver) -> None:
     """Also where that run waits for another answer now."""
     app = line(saver, one=asks("one"), two=asks("two"))

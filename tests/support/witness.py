@@ -353,7 +353,7 @@ def _questions(state: Any) -> list[Any]:
 def _pending(stored: list[Any], root_id: str) -> dict[str, Any]:
     """Questions asked while a root checkpoint was executed, that nobody has answered, by their ids.
 
-    Those of a subgraph at its newest checkpoint: it may be begun anew, and asks anew then.
+    Those of a subgraph at its newest checkpoint, as are all that enclose it: any may be begun anew, and asks anew then.
     """
     answered = _answered(stored)
     newest: dict[str, str] = {}
@@ -363,12 +363,18 @@ def _pending(stored: list[Any], root_id: str) -> dict[str, Any]:
         question.id: question.value
         for each in stored
         if each.metadata["parents"].get("", each.checkpoint["id"]) == root_id
-        if not _space(each) or newest[_space(each)] == each.checkpoint["id"]
+        if all(newest[space] == at for space, at in _around(each).items())
         for task_id, channel, value in each.pending_writes
         if channel == "__interrupt__" and not any(f":{task_id}" in space for space in newest)
         for question in value
         if question.id not in answered
     }
+
+
+def _around(stored: Any) -> dict[str, str]:
+    """The subgraph a checkpoint is of and those that enclose it, by their namespaces; at which checkpoints."""
+    own = {_space(stored): stored.checkpoint["id"]}
+    return {space: at for space, at in {**stored.metadata["parents"], **own}.items() if space}
 
 
 def _space(stored: Any) -> str:
