@@ -20,6 +20,7 @@ from tests.support.driver import Driver, Form
 from tests.support.reference import Reference
 from tests.support.stories import Teller
 
+pytest.register_assert_rewrite("tests.support.witness")  # so that it shows what differs
 settings.register_profile("quick", max_examples=100, deadline=None, print_blob=True)
 settings.register_profile("full", max_examples=1000, deadline=None, print_blob=True)
 settings.load_profile("full" if os.environ.get("LANGGRAPH_EXT_TEST_FULL") == "1" else "quick")

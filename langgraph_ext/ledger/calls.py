@@ -109,7 +109,7 @@ def record(tx: Tx, call: Call) -> bool:
         move(tx, run, RunStatus.PAUSED, at)
     elif call.error is not None and not call.checkpoint_ns and not call.handled:
         if call.outcome is VisitStatus.CANCELLED:
-            move(tx, run, RunStatus.IDLE, at, details={"reason": "cancelled"})
+            _stop(tx, run, at)
         elif _is_news(tx, run, call):
             move(tx, run, RunStatus.FAILED, at, error=call.error)
     return True
@@ -123,6 +123,12 @@ def _open_run(tx: Tx, run: int | None, at: At) -> int | None:
     if found is None or found["thread_id"] != at.thread_id or RunStatus(found["status"]).ended:
         return None
     return run
+
+
+def _stop(tx: Tx, run: int, at: At) -> None:
+    """A task was cancelled. Where another one has failed or asks, it was for that; a question is open still."""
+    if tx.one("run_get", run=run)["status"] == RunStatus.RUNNING:
+        move(tx, run, RunStatus.IDLE, at, details={"reason": "cancelled"})
 
 
 def _is_news(tx: Tx, run: int, call: Call) -> bool:

@@ -516,6 +516,18 @@ def test_l24_a_task_that_failed_and_asks_now_pauses_its_run(saver: LedgerSaver) 
     assert ["paused"] == statuses(saver)
 
 
+def test_l24_a_cancelled_task_leaves_a_question_open(saver: LedgerSaver) -> None:
+    """One task asks, and another is cancelled because a third one fails: an answer takes the run on."""
+    start = running(config())
+    saver.put(start, checkpoint(cid(1), {"branch:to:ask": None}, {"branch:to:ask": 1}), metadata(0, "input"), {})
+    place = running(config(id=cid(1)))
+    saver.put_writes(place, [("__interrupt__", [Interrupt("sure?", id="i")])], "1", "~__pregel_pull, ask")
+    saver.put_writes(place, [("__error__", asyncio.CancelledError())], "2", "~__pregel_pull, slow")
+
+    assert ["paused"] == statuses(saver)
+    assert ["i"] == [found.interrupt_id for found in saver.ledger.interrupts(pending=True)]
+
+
 def test_l24_update_state_takes_the_open_questions_away(saver: LedgerSaver) -> None:
     """LangGraph asks them no more: the tasks begin anew, or there is nothing left to run."""
     app = line(saver, a=says("a"), ask=asks("sure?"))

@@ -7,11 +7,14 @@ alone cannot know, the model says so:
 - Under durability `exit` it is handed the last checkpoint only, whose source may be `loop` whatever the action was. So
   new input on an open run, and a replay of its very head, look as if the run went on; of the steps it knows nothing.
   A subgraph that ended hands it nothing at all: what was asked in there stays pending until the root graph goes on.
+  With what its tasks did it is handed again what `update_state` had given at that checkpoint: these count as visits.
 - An error says that a run failed; that somebody tries again is seen when a task has written. What an invocation does
   before its first write is not known.
 - Where one task asks and another fails at one checkpoint, in the root graph or in a subgraph, LangGraph shows both, and
   the error also after its task was tried again: the run is paused, as an answer takes it on (rule L27), or failed, by
   what came last. One task of the root graph that failed and asks now is paused.
+- A task that is replayed at the head of its own fork asks its first question anew, and LangGraph shows that. The
+  answers it was given are still stored, and the next one goes to the question behind them: that one is pending.
 - `update_state` behind a stop leaves something to run and nobody who runs it: the run is idle, or as it was when it
   failed; its questions are gone.
 """
@@ -67,14 +70,14 @@ class Thread:
         self.runs: list[Ran] = []
         self.run_of: dict[str, int | None] = {}
         """Of each root checkpoint."""
-        self.forks: set[str] = set()
-        """Root checkpoints of `update_state` that branch off."""
         self.parents: dict[str, str | None] = {}
         self.given: set[tuple[str, str]] = set()
         """Tasks whose results `update_state` gave."""
         self.places: dict[Any, Any] = {}
         """Of each visit, what must never change."""
         self.events: list[Event] = []
+        self.asked: dict[tuple[str, int], tuple[str, Any]] = {}
+        """Id and value of each question, by task and number."""
 
     def close(self) -> None:
         self.saver.close()
@@ -165,7 +168,21 @@ class Thread:
 
     def _pending(self, root_id: str) -> dict[str, Any]:
         """Questions that nobody has answered, in subgraphs too, by their ids."""
-        return _pending(self._stored(), root_id)
+        stored = self._stored()
+        return _pending(stored, root_id) | self._passed_over(stored, root_id)
+
+    def _passed_over(self, stored: list[Any], root_id: str) -> dict[str, Any]:
+        """Questions that are pending behind answered ones which their tasks asked anew."""
+        found: dict[str, Any] = {}
+        answered, spaces = _answered(stored), {_space(each) for each in stored}
+        for each in stored:
+            for task_id, channel, value in each.pending_writes if _is_current(each, root_id, stored) else ():
+                for question in value if channel == "__interrupt__" and not _encloses(task_id, spaces) else ():
+                    self.asked[task_id, question.value["number"]] = question.id, question.value
+                    behind = self.asked.get((task_id, _answers_of(each, task_id)))
+                    if question.id in answered and behind is not None and task_id not in _finished(each):
+                        found[behind[0]] = behind[1]
+        return found
 
     def _check_pending(self) -> None:
         """At the head, LangGraph says itself which questions are pending.
@@ -191,7 +208,7 @@ class Thread:
         run = self.run_of.get(base)
         is_open = run is not None and not self.runs[run].status & {"succeeded", "cancelled"}
         source = snapshots[new[0]].metadata["source"]
-        branches = source == "fork" or (run is None and base in self.forks) or self._has_child(base, before)
+        branches = source == "fork" or self._branches(base, before)
         begins = source == "input" or (is_input and self.durability != "exit")
         if begins or branches or not is_open:
             if is_open and not branches and run is not None:
@@ -205,12 +222,10 @@ class Thread:
         """At the head of an open run it corrects that one; elsewhere it begins one, if it leaves something to run."""
         snapshots = self._snapshots()
         new = sorted(set(snapshots) - set(self.run_of))
-        run, is_head = self.run_of.get(base), not self._has_child(base, set(self.run_of))
+        run, before = self.run_of.get(base), set(self.run_of)
         is_open = run is not None and not self.runs[run].status & {"succeeded", "cancelled"}
-        branches = not is_head or (run is None and base in self.forks)
-        if new and not (is_open and is_head):
-            above = self._run_above(base)
-            self.forks |= set(new) if branches else set()
+        if new and not (is_open and not self._has_child(base, before)):
+            above, branches = self._run_above(base), self._branches(base, before)
             run = None
             if snapshots[new[0]].tasks and above is not None:
                 self.runs.append(Ran(fork_of=above if branches else None))
@@ -222,8 +237,18 @@ class Thread:
             self.run_of[each] = run
             self.parents[each] = _id(snapshots[each].parent_config) if snapshots[each].parent_config else None
 
-    def _has_child(self, base: str, among: set[str]) -> bool:
-        return any(self.parents[each] == base for each in among)
+    def _has_child(self, base: str, among: set[str], but: str | None = None) -> bool:
+        return any(self.parents[each] == base and each != but for each in among)
+
+    def _branches(self, base: str | None, among: set[str]) -> bool:
+        """Whether the nearest checkpoint that belongs to a run, or one in between, has another child."""
+        branches, below = False, None
+        while base is not None:
+            branches = branches or self._has_child(base, among, but=below)
+            if self.run_of.get(base) is not None:
+                return branches
+            below, base = base, self.parents.get(base)
+        return False
 
     def _run_above(self, base: str | None) -> int | None:
         while base is not None and self.run_of[base] is None:
@@ -296,8 +321,8 @@ class Thread:
             if v.status == "succeeded" and not v.checkpoint_ns and v.kind == "node"
         }
         roots = {_id(each.config) for each in mine}
-        finished = {(each, task) for each, task in self._finished() - self.given if each in roots}
-        assert finished == succeeded
+        finished = {(each, task) for each, task in self._finished() if each in roots}
+        assert finished - self.given == succeeded - (self.given if self.durability == "exit" else set())
         nested = {(v.checkpoint_id, v.task_id) for v in visits if v.status == "succeeded" and v.checkpoint_ns}
         assert _finished_inside(self._stored(), roots) == nested
         names = {(task.id, task.name) for each in mine for task in each.tasks}
@@ -356,19 +381,36 @@ def _pending(stored: list[Any], root_id: str) -> dict[str, Any]:
     Those of a subgraph at its newest checkpoint, as are all that enclose it: any may be begun anew, and asks anew then.
     """
     answered = _answered(stored)
-    newest: dict[str, str] = {}
-    for each in stored:
-        newest[_space(each)] = max(each.checkpoint["id"], newest.get(_space(each), ""))
+    spaces = {_space(each) for each in stored}
     return {
         question.id: question.value
         for each in stored
-        if each.metadata["parents"].get("", each.checkpoint["id"]) == root_id
-        if all(newest[space] == at for space, at in _around(each).items())
+        if _is_current(each, root_id, stored)
         for task_id, channel, value in each.pending_writes
-        if channel == "__interrupt__" and not any(f":{task_id}" in space for space in newest)
+        if channel == "__interrupt__" and not _encloses(task_id, spaces)
         for question in value
         if question.id not in answered
     }
+
+
+def _is_current(stored: Any, root_id: str, all_of_them: list[Any]) -> bool:
+    """Whether it belongs to a root checkpoint, and is the newest of its subgraph, as are those that enclose it."""
+    newest: dict[str, str] = {}
+    for each in all_of_them:
+        newest[_space(each)] = max(each.checkpoint["id"], newest.get(_space(each), ""))
+    is_newest = all(newest[space] == at for space, at in _around(stored).items())
+    return is_newest and stored.metadata["parents"].get("", stored.checkpoint["id"]) == root_id
+
+
+def _encloses(task_id: str, spaces: set[str]) -> bool:
+    """Whether a task runs a subgraph."""
+    return any(f":{task_id}" in space for space in spaces)
+
+
+def _answers_of(stored: Any, task_id: str) -> int:
+    """How many answers a task was given."""
+    given = [value for task, channel, value in stored.pending_writes if (task, channel) == (task_id, "__resume__")]
+    return max((len(value) for value in given if isinstance(value, list)), default=0)
 
 
 def _around(stored: Any) -> dict[str, str]:
@@ -393,10 +435,11 @@ def _answered(stored: list[Any]) -> set[str]:
         depth = len(each.metadata["parents"])
         for task_id, channel, value in each.pending_writes:
             for question in value if channel == "__interrupt__" else ():
-                given = [v for t, c, v in each.pending_writes if (t, c) == (task_id, "__resume__")]
-                count = max((len(v) for v in given if isinstance(v, list)), default=0)
-                encloses = any(f":{task_id}" in space for space in spaces)
-                answered = encloses or count > question.value["number"] or task_id in _finished(each)
+                answered = (
+                    _encloses(task_id, spaces)
+                    or _answers_of(each, task_id) > question.value["number"]
+                    or task_id in _finished(each)
+                )
                 if depth >= asked.get(question.id, (0, False))[0]:
                     asked[question.id] = depth, answered
     return {each for each, (_, answered) in asked.items() if answered}
