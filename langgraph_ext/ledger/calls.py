@@ -106,7 +106,7 @@ def record(tx: Tx, call: Call) -> bool:
     if call.resumes:
         move(tx, run, RunStatus.RUNNING, at)
     if call.questions:
-        move(tx, run, RunStatus.PAUSED, at)
+        _pause(tx, run, at)
     elif call.error is not None and not call.checkpoint_ns and not call.handled:
         if call.outcome is VisitStatus.CANCELLED:
             _stop(tx, run, at)
@@ -123,6 +123,12 @@ def _open_run(tx: Tx, run: int | None, at: At) -> int | None:
     if found is None or found["thread_id"] != at.thread_id or RunStatus(found["status"]).ended:
         return None
     return run
+
+
+def _pause(tx: Tx, run: int, at: At) -> None:
+    """A task asks. One that is replayed may ask what was answered before: only an open question pauses its run."""
+    if tx.maybe("interrupt_open", run=run) is not None:
+        move(tx, run, RunStatus.PAUSED, at)
 
 
 def _stop(tx: Tx, run: int, at: At) -> None:

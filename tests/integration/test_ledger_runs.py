@@ -12,7 +12,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import NodeError
 from langgraph.graph import END, START, StateGraph
 from langgraph.pregel import NodeBuilder, Pregel
-from langgraph.types import Command, Interrupt, Send, TimeoutPolicy
+from langgraph.types import Command, Interrupt, Send, TimeoutPolicy, interrupt
 
 from langgraph_ext import LedgerSaver
 from langgraph_ext.errors import ConflictError
@@ -514,6 +514,30 @@ def test_l24_a_task_that_failed_and_asks_now_pauses_its_run(saver: LedgerSaver) 
     app.invoke(None, CONFIG)
 
     assert ["paused"] == statuses(saver)
+
+
+def test_l24_a_question_asked_again_behind_its_answer_pauses_no_run(saver: LedgerSaver) -> None:
+    """A fork replayed at its own head asks anew, and LangGraph shows that; but the answer is stored, and is taken."""
+
+    def node(state: State) -> dict[str, Any]:
+        given = interrupt("sure?")
+        first, answers[:] = not answers, [given]
+        if first:
+            raise Boom("answered")
+        return {"log": [given]}
+
+    answers: list[str] = []
+    app = line(saver, a=says("a"), node=node)
+    tried(app)
+    app.invoke(None, app.get_state(CONFIG).config)
+    answered(app)
+    app.invoke(None, app.get_state(CONFIG).config)
+    assert (["failed"], []) == (statuses(saver)[1:], saver.ledger.verify())
+    assert ["sure?"] == [found.value for found in app.get_state(CONFIG).interrupts]
+    app.invoke(None, CONFIG)
+
+    assert ["yes"] == app.get_state(CONFIG).values["log"][-1:]
+    assert ["succeeded"] == statuses(saver)[1:]
 
 
 def test_l24_a_cancelled_task_leaves_a_question_open(saver: LedgerSaver) -> None:

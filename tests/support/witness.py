@@ -14,7 +14,8 @@ alone cannot know, the model says so:
   the error also after its task was tried again: the run is paused, as an answer takes it on (rule L27), or failed, by
   what came last. One task of the root graph that failed and asks now is paused.
 - A task that is replayed at the head of its own fork asks its first question anew, and LangGraph shows that. The
-  answers it was given are still stored, and the next one goes to the question behind them: that one is pending.
+  answers it was given are still stored, and the next one goes to the question behind them: that one is pending, if it
+  was asked; if not, the run stands as it did.
 - `update_state` behind a stop leaves something to run and nobody who runs it: the run is idle, or as it was when it
   failed; its questions are gone.
 """
@@ -35,10 +36,21 @@ from langgraph.types import Command
 
 from langgraph_ext import LedgerSaver
 from langgraph_ext.ledger import Event
-from tests.support.build import NULL_TASK
 from tests.support.driver import Form
 from tests.support.reader import Reader
 from tests.support.shapes import Boom, shape
+from tests.support.stored import (
+    answered_in,
+    answers_of,
+    encloses,
+    finished_at,
+    finished_inside,
+    handled_in,
+    is_current,
+    pending_at,
+    questions_in,
+    space_of,
+)
 
 __all__ = ["Thread"]
 
@@ -169,18 +181,18 @@ class Thread:
     def _pending(self, root_id: str) -> dict[str, Any]:
         """Questions that nobody has answered, in subgraphs too, by their ids."""
         stored = self._stored()
-        return _pending(stored, root_id) | self._passed_over(stored, root_id)
+        return pending_at(stored, root_id) | self._passed_over(stored, root_id)
 
     def _passed_over(self, stored: list[Any], root_id: str) -> dict[str, Any]:
         """Questions that are pending behind answered ones which their tasks asked anew."""
         found: dict[str, Any] = {}
-        answered, spaces = _answered(stored), {_space(each) for each in stored}
+        answered, spaces = answered_in(stored), {space_of(each) for each in stored}
         for each in stored:
-            for task_id, channel, value in each.pending_writes if _is_current(each, root_id, stored) else ():
-                for question in value if channel == "__interrupt__" and not _encloses(task_id, spaces) else ():
+            for task_id, channel, value in each.pending_writes if is_current(each, root_id, stored) else ():
+                for question in value if channel == "__interrupt__" and not encloses(task_id, spaces) else ():
                     self.asked[task_id, question.value["number"]] = question.id, question.value
-                    behind = self.asked.get((task_id, _answers_of(each, task_id)))
-                    if question.id in answered and behind is not None and task_id not in _finished(each):
+                    behind = self.asked.get((task_id, answers_of(each, task_id)))
+                    if question.id in answered and behind is not None and task_id not in finished_at(each):
                         found[behind[0]] = behind[1]
         return found
 
@@ -193,9 +205,9 @@ class Thread:
             return
         state = self._call("get_state", HEAD, subgraphs=True)
         stored = self._stored()
-        answered = _answered(stored)
-        shown = {each.id for each in _questions(state)} - answered
-        assert shown == set(_pending(stored, self._head()))
+        answered = answered_in(stored)
+        shown = {each.id for each in questions_in(state)} - answered
+        assert shown == set(pending_at(stored, self._head()))
 
     # -- what the ledger should say
 
@@ -263,7 +275,7 @@ class Thread:
         snapshot = snapshots[head]
         if not snapshot.tasks:
             return frozenset(("succeeded",)) if self._is_known_kind(head) else frozenset(("idle",))
-        pending, handled = self._pending(head), _handled(self._stored())
+        pending, handled = self._pending(head), handled_in(self._stored())
         ask = {task.id for task in snapshot.tasks for each in task.interrupts if each.id in pending and not task.state}
         fail = {
             task.id
@@ -324,7 +336,7 @@ class Thread:
         finished = {(each, task) for each, task in self._finished() if each in roots}
         assert finished - self.given == succeeded - (self.given if self.durability == "exit" else set())
         nested = {(v.checkpoint_id, v.task_id) for v in visits if v.status == "succeeded" and v.checkpoint_ns}
-        assert _finished_inside(self._stored(), roots) == nested
+        assert finished_inside(self._stored(), roots) == nested
         names = {(task.id, task.name) for each in mine for task in each.tasks}
         assert [] == [
             v for v in visits if not v.checkpoint_ns and v.kind == "node" and (v.task_id, v.node) not in names
@@ -367,101 +379,3 @@ def _paged(read: Any, mark: Any, start: Any) -> list[Any]:
     while page := read(mark(found[-1]) if found else start):
         found += page
     return found
-
-
-def _questions(state: Any) -> list[Any]:
-    """Of a state and the states of its subgraphs."""
-    inner = [each for task in state.tasks if task.state and task.result is None for each in _questions(task.state)]
-    return [*state.interrupts, *inner]
-
-
-def _pending(stored: list[Any], root_id: str) -> dict[str, Any]:
-    """Questions asked while a root checkpoint was executed, that nobody has answered, by their ids.
-
-    Those of a subgraph at its newest checkpoint, as are all that enclose it: any may be begun anew, and asks anew then.
-    """
-    answered = _answered(stored)
-    spaces = {_space(each) for each in stored}
-    return {
-        question.id: question.value
-        for each in stored
-        if _is_current(each, root_id, stored)
-        for task_id, channel, value in each.pending_writes
-        if channel == "__interrupt__" and not _encloses(task_id, spaces)
-        for question in value
-        if question.id not in answered
-    }
-
-
-def _is_current(stored: Any, root_id: str, all_of_them: list[Any]) -> bool:
-    """Whether it belongs to a root checkpoint, and is the newest of its subgraph, as are those that enclose it."""
-    newest: dict[str, str] = {}
-    for each in all_of_them:
-        newest[_space(each)] = max(each.checkpoint["id"], newest.get(_space(each), ""))
-    is_newest = all(newest[space] == at for space, at in _around(stored).items())
-    return is_newest and stored.metadata["parents"].get("", stored.checkpoint["id"]) == root_id
-
-
-def _encloses(task_id: str, spaces: set[str]) -> bool:
-    """Whether a task runs a subgraph."""
-    return any(f":{task_id}" in space for space in spaces)
-
-
-def _answers_of(stored: Any, task_id: str) -> int:
-    """How many answers a task was given."""
-    given = [value for task, channel, value in stored.pending_writes if (task, channel) == (task_id, "__resume__")]
-    return max((len(value) for value in given if isinstance(value, list)), default=0)
-
-
-def _around(stored: Any) -> dict[str, str]:
-    """The subgraph a checkpoint is of and those that enclose it, by their namespaces; at which checkpoints."""
-    own = {_space(stored): stored.checkpoint["id"]}
-    return {space: at for space, at in {**stored.metadata["parents"], **own}.items() if space}
-
-
-def _space(stored: Any) -> str:
-    return str(stored.config["configurable"]["checkpoint_ns"])
-
-
-def _answered(stored: list[Any]) -> set[str]:
-    """Ids of questions whose task was given an answer, or is finished: the innermost task is the one that asked.
-
-    A task that runs a subgraph shows its questions again, and the old ones until it has written anew: what is asked in
-    there no longer was answered.
-    """
-    spaces = {_space(each) for each in stored}
-    asked: dict[str, tuple[int, bool]] = {}
-    for each in stored:
-        depth = len(each.metadata["parents"])
-        for task_id, channel, value in each.pending_writes:
-            for question in value if channel == "__interrupt__" else ():
-                answered = (
-                    _encloses(task_id, spaces)
-                    or _answers_of(each, task_id) > question.value["number"]
-                    or task_id in _finished(each)
-                )
-                if depth >= asked.get(question.id, (0, False))[0]:
-                    asked[question.id] = depth, answered
-    return {each for each, (_, answered) in asked.items() if answered}
-
-
-def _handled(stored: list[Any]) -> set[str]:
-    """Tasks whose error an error handler takes over."""
-    return {task for each in stored for task, channel, _ in each.pending_writes if channel == "__error_source_node__"}
-
-
-_CONTROL = ("__error__", "__error_source_node__", "__interrupt__", "__resume__", "__scheduled__")
-
-
-def _finished(stored: Any) -> set[str]:
-    return {task for task, channel, _ in stored.pending_writes if channel not in _CONTROL and task != NULL_TASK}
-
-
-def _finished_inside(stored: list[Any], roots: set[str]) -> set[tuple[str, str]]:
-    """Tasks of subgraphs that have written, by what the saver hands LangGraph."""
-    return {
-        (each.checkpoint["id"], task)
-        for each in stored
-        if each.metadata["parents"].get("") in roots and "__start__" not in each.checkpoint["channel_values"]
-        for task in _finished(each)
-    }

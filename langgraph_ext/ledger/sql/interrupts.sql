@@ -21,6 +21,9 @@ WHERE interrupt_id = :interrupt_id AND (:thread_id IS NULL OR thread_id = :threa
 ORDER BY thread_id
 LIMIT 1;
 
+-- name: interrupt_open
+SELECT interrupt_id FROM interrupt WHERE run = :run AND status = 'pending' LIMIT 1;
+
 -- name: interrupt_task
 SELECT task_id, task_path FROM interrupt WHERE thread_id = :thread_id AND interrupt_id = :interrupt_id;
 
