@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tests.support.build import NULL_TASK
@@ -14,6 +15,7 @@ __all__ = [
     "finished_inside",
     "handled_in",
     "is_current",
+    "newest_in",
     "pending_at",
     "questions_in",
     "space_of",
@@ -26,17 +28,22 @@ def questions_in(state: Any) -> list[Any]:
     return [*state.interrupts, *inner]
 
 
-def pending_at(stored: list[Any], root_id: str) -> dict[str, Any]:
+def pending_at(stored: list[Any], root_id: str, newest: Mapping[str, str]) -> dict[str, Any]:
     """Questions asked while a root checkpoint was executed, that nobody has answered, by their ids.
 
     Those of a subgraph at its newest checkpoint, as are all that enclose it: any may be begun anew, and asks anew then.
+
+    Args:
+        stored: Every checkpoint.
+        root_id: The root checkpoint.
+        newest: As `newest_in` says.
     """
     answered = answered_in(stored)
     spaces = {space_of(each) for each in stored}
     return {
         question.id: question.value
         for each in stored
-        if is_current(each, root_id, stored)
+        if is_current(each, root_id, newest)
         for task_id, channel, value in each.pending_writes
         if channel == "__interrupt__" and not encloses(task_id, spaces)
         for question in value
@@ -44,12 +51,19 @@ def pending_at(stored: list[Any], root_id: str) -> dict[str, Any]:
     }
 
 
-def is_current(stored: Any, root_id: str, all_of_them: list[Any]) -> bool:
-    """Whether it belongs to a root checkpoint, and is the newest of its subgraph, as are those that enclose it."""
+def newest_in(stored: list[Any], *, silent: bool) -> dict[str, str]:
+    """The newest checkpoint of each subgraph, by its namespace; if not `silent`, of which not only output is."""
     newest: dict[str, str] = {}
-    for each in all_of_them:
-        newest[space_of(each)] = max(each.checkpoint["id"], newest.get(space_of(each), ""))
-    is_newest = all(newest.get(space, at) == at for space, at in around(stored).items())  # exit stores not all
+    for each in stored:
+        if silent or not {channel for _, channel, _ in each.pending_writes}.isdisjoint(_CONTROL):
+            for space, at in around(each).items():
+                newest[space] = max(at, newest.get(space, ""))
+    return newest
+
+
+def is_current(stored: Any, root_id: str, newest: Mapping[str, str]) -> bool:
+    """Whether it belongs to a root checkpoint, and is the newest of its subgraph, as are those that enclose it."""
+    is_newest = all(newest.get(space, at) == at for space, at in around(stored).items())
     return is_newest and stored.metadata["parents"].get("", stored.checkpoint["id"]) == root_id
 
 

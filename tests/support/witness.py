@@ -6,7 +6,8 @@ alone cannot know, the model says so:
 
 - Under durability `exit` it is handed the last checkpoint only, whose source may be `loop` whatever the action was. So
   new input on an open run, and a replay of its very head, look as if the run went on; of the steps it knows nothing.
-  A subgraph that ended hands it nothing at all: what was asked in there stays pending until the root graph goes on.
+  A subgraph that ended hands it nothing at all, and one that stopped behind its answer no more than where: what was
+  asked in there stays pending until the root graph goes on.
   With what its tasks did it is handed again what `update_state` had given at that checkpoint: these count as visits.
 - An error says that a run failed; that somebody tries again is seen when a task has written. What an invocation does
   before its first write is not known.
@@ -47,6 +48,7 @@ from tests.support.stored import (
     finished_inside,
     handled_in,
     is_current,
+    newest_in,
     pending_at,
     questions_in,
     space_of,
@@ -181,14 +183,17 @@ class Thread:
     def _pending(self, root_id: str) -> dict[str, Any]:
         """Questions that nobody has answered, in subgraphs too, by their ids."""
         stored = self._stored()
-        return pending_at(stored, root_id) | self._passed_over(stored, root_id)
+        return pending_at(stored, root_id, self._newest(stored)) | self._passed_over(stored, root_id)
+
+    def _newest(self, stored: list[Any]) -> dict[str, str]:
+        return newest_in(stored, silent=self.durability != "exit")
 
     def _passed_over(self, stored: list[Any], root_id: str) -> dict[str, Any]:
         """Questions that are pending behind answered ones which their tasks asked anew."""
         found: dict[str, Any] = {}
-        answered, spaces = answered_in(stored), {space_of(each) for each in stored}
+        answered, spaces, newest = answered_in(stored), {space_of(each) for each in stored}, self._newest(stored)
         for each in stored:
-            for task_id, channel, value in each.pending_writes if is_current(each, root_id, stored) else ():
+            for task_id, channel, value in each.pending_writes if is_current(each, root_id, newest) else ():
                 for question in value if channel == "__interrupt__" and not encloses(task_id, spaces) else ():
                     self.asked[task_id, question.value["number"]] = question.id, question.value
                     behind = self.asked.get((task_id, answers_of(each, task_id)))
@@ -207,7 +212,7 @@ class Thread:
         stored = self._stored()
         answered = answered_in(stored)
         shown = {each.id for each in questions_in(state)} - answered
-        assert shown == set(pending_at(stored, self._head()))
+        assert shown == set(pending_at(stored, self._head(), self._newest(stored)))
 
     # -- what the ledger should say
 
