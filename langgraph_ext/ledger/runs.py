@@ -105,11 +105,22 @@ class At(NamedTuple):
     now_us: int
 
 
+class Open(NamedTuple):
+    """A run that is not over, as it stands before a checkpoint is stored."""
+
+    status: RunStatus
+    last_id: str
+    """The root checkpoint at which its status changed last."""
+    asks: bool
+    """Whether a question of it is pending."""
+
+
 class Plan(NamedTuple):
     """To which run a checkpoint belongs, and what that changes."""
 
     run: int
-    begins: bool = False
+    open: Open | None = None
+    """As it stands; None if it begins."""
     run_id: str = ""
     fork_of: str | None = None
     supersedes: int | None = None
@@ -119,41 +130,44 @@ class Plan(NamedTuple):
     known: bool = False
     """Whether the checkpoint was stored before."""
 
+    @property
+    def begins(self) -> bool:
+        """Whether the run begins with it."""
+        return self.open is None and not self.known
+
 
 def plan(tx: Tx, step: Step) -> Plan | None:
     """Decide to which run a root checkpoint belongs; None if to none. Writes nothing."""
-    stored = _place(tx, step.thread_id, step.checkpoint_id)
+    places = _places(tx, step.thread_id, step.checkpoint_id, step.parent_id)
+    stored = places.get(step.checkpoint_id)
     if stored is not None:
-        return None if stored["run"] is None else Plan(stored["run"], known=True)
-    lineage = _lineage(tx, step.thread_id, step.checkpoint_id, step.parent_id)
+        return None if stored["owner"] is None else Plan(stored["owner"], known=True)
+    parent = None if step.parent_id is None else places.get(step.parent_id)
+    lineage = _lineage(tx, step.thread_id, step.checkpoint_id, parent)
     branches = lineage.branches or step.source == "fork"
     around = None if branches else lineage.parent_run  # the open run that it stands in
     if around is not None and around["status"] not in _OPEN:
         around = None
     is_input = step.source == "input" and step.from_graph
     if around is not None and not is_input:
-        return Plan(around["run"])
+        return Plan(around["run"], Open(RunStatus(around["status"]), around["last_id"], bool(around["asks"])))
     if not step.from_graph and (lineage.run is None or step.ending is not Ending.GOES_ON):
         return None
     begun = _begun(tx, step.thread_id, step.checkpoint_id, step.run_id, lineage.run if branches else None)
     return begun._replace(
         supersedes=None if around is None else around["run"],
-        adopts=step.parent_id if step.source == "loop" and not branches and _is_unclaimed(tx, step) else None,
+        adopts=step.parent_id if step.source == "loop" and not branches and _is_unclaimed(tx, step, parent) else None,
     )
 
 
 def _begun(tx: Tx, thread_id: str, checkpoint_id: str, run_id: str | None, forked: Row | None) -> Plan:
-    number = _next(tx)
-    name = _name(tx, run_id, checkpoint_id, number)
-    return Plan(number, begins=True, run_id=name, fork_of=None if forked is None else forked["run_id"])
+    number, name = _number_and_name(tx, run_id, checkpoint_id)
+    return Plan(number, run_id=name, fork_of=None if forked is None else forked["run_id"])
 
 
-def _is_unclaimed(tx: Tx, step: Step) -> bool:
+def _is_unclaimed(tx: Tx, step: Step, parent: Row | None) -> bool:
     """Whether tasks have run at a checkpoint's parent, and it belongs to no run: they led to the one that begins."""
-    if step.parent_id is None:
-        return False
-    parent = _place(tx, step.thread_id, step.parent_id)
-    if parent is None or parent["run"] is not None:
+    if parent is None or parent["owner"] is not None:
         return False
     return tx.maybe("place_visit", thread_id=step.thread_id, checkpoint_id=step.parent_id) is not None
 
@@ -168,26 +182,29 @@ def apply(tx: Tx, planned: Plan, step: Step) -> RunStatus | None:
         return None
     if planned.supersedes is not None:
         _supersede(tx, planned, at)
-    if planned.begins:
+    if planned.open is None:
         _begin(tx, planned, At(step.thread_id, planned.adopts or step.checkpoint_id, step.stored_us))
+        status = RunStatus.RUNNING
     else:
-        if step.parent_id is not None:  # it went on behind the questions asked there
+        if planned.open.asks and step.parent_id is not None:  # it went on behind the questions asked there
             close_at(tx, step.thread_id, step.parent_id, InterruptStatus.ANSWERED, now_us=step.stored_us)
-        _go_on(tx, planned.run, step, at)
+        status = _go_on(tx, planned.run, planned.open, step, at)
     if not step.from_graph:
-        move(tx, planned.run, RunStatus.IDLE, at, details={"reason": _EDITED})
-    elif step.ending is Ending.SETTLED:
-        close_of_run(tx, step.thread_id, planned.run, InterruptStatus.SUPERSEDED, now_us=step.stored_us)
-        move(tx, planned.run, RunStatus.SUCCEEDED, at)
-    elif step.ending is Ending.UNKNOWN:
-        move(tx, planned.run, RunStatus.IDLE, at, details={"reason": _NOTHING_LEFT})
-    return _status(tx, planned.run)
+        return _move(tx, planned.run, status, RunStatus.IDLE, at, details={"reason": _EDITED})
+    if step.ending is Ending.SETTLED:
+        if planned.open is not None and planned.open.asks:
+            close_of_run(tx, step.thread_id, planned.run, InterruptStatus.SUPERSEDED, now_us=step.stored_us)
+        return _move(tx, planned.run, status, RunStatus.SUCCEEDED, at)
+    if step.ending is Ending.UNKNOWN:
+        return _move(tx, planned.run, status, RunStatus.IDLE, at, details={"reason": _NOTHING_LEFT})
+    return status
 
 
 def begin_at(tx: Tx, at: At) -> int:
     """Begin a run at a stored checkpoint of no run, whose tasks have something to say; returns its number."""
-    place = tx.one("place_get", thread_id=at.thread_id, checkpoint_ns="", checkpoint_id=at.checkpoint_id)
-    lineage = _lineage(tx, at.thread_id, at.checkpoint_id, place["parent_id"])
+    place = _places(tx, at.thread_id, at.checkpoint_id)[at.checkpoint_id]
+    parent = None if place["parent_id"] is None else _place(tx, at.thread_id, place["parent_id"])
+    lineage = _lineage(tx, at.thread_id, at.checkpoint_id, parent)
     begun = _begun(tx, at.thread_id, at.checkpoint_id, None, lineage.run if lineage.branches else None)
     _begin(tx, begun._replace(adopts=at.checkpoint_id), at)
     return begun.run
@@ -223,9 +240,22 @@ def move(
         error: Type and message of what made it fail.
         details: Of the event.
     """
-    status = _status(tx, run)
+    _move(tx, run, _status(tx, run), target, at, error=error, details=details)
+
+
+def _move(
+    tx: Tx,
+    run: int,
+    status: RunStatus,
+    target: RunStatus,
+    at: At,
+    *,
+    error: tuple[str, str] | None = None,
+    details: dict[str, object] | None = None,
+) -> RunStatus:
+    """As `move`, of a run whose status is known; returns the one it has then."""
     if status not in _MOVES[target]:
-        return
+        return status
     moved = tx.run(
         "run_move",
         run=run,
@@ -241,6 +271,7 @@ def move(
     if error:
         details = {**(details or {}), "error_type": error[0], "error_message": error[1]}
     _event(tx, _EVENTS[target], run, at, details)
+    return target
 
 
 def forget_thread(tx: Tx, thread_id: str) -> None:
@@ -261,15 +292,15 @@ def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:
             tx.run("run_delete", run=run["run"])
 
 
-def _go_on(tx: Tx, run: int, step: Step, at: At) -> None:
+def _go_on(tx: Tx, run: int, open: Open, step: Step, at: At) -> RunStatus:
     """A checkpoint that follows the one at which its run stopped, failed or asked shows that it runs again.
 
     One that was being executed then does not: under durability `async` it may be stored after what its tasks did.
     """
-    found = tx.one("run_get", run=run)
-    stays_idle = step.ending is Ending.UNKNOWN and found["status"] == RunStatus.IDLE
-    if found["last_id"] < step.checkpoint_id and not stays_idle:
-        move(tx, run, RunStatus.RUNNING, at)
+    stays_idle = step.ending is Ending.UNKNOWN and open.status is RunStatus.IDLE
+    if open.last_id < step.checkpoint_id and not stays_idle:
+        return _move(tx, run, open.status, RunStatus.RUNNING, at)
+    return open.status
 
 
 def _edit(tx: Tx, run: int, step: Step, at: At) -> None:
@@ -297,19 +328,14 @@ def _status(tx: Tx, run: int) -> RunStatus:
     return RunStatus(tx.one("run_get", run=run)["status"])
 
 
+def _places(tx: Tx, thread_id: str, checkpoint_id: str, parent_id: str | None = None) -> dict[str, Row]:
+    """Two root checkpoints, as far as they are stored, by their ids; `run` is None if theirs was deleted meanwhile."""
+    found = tx.all("places_of_step", thread_id=thread_id, checkpoint_id=checkpoint_id, parent_id=parent_id)
+    return {row["checkpoint_id"]: row for row in found}
+
+
 def _place(tx: Tx, thread_id: str, checkpoint_id: str) -> Row | None:
-    return tx.maybe("place_get", thread_id=thread_id, checkpoint_ns="", checkpoint_id=checkpoint_id)
-
-
-def _is_newest(tx: Tx, thread_id: str, checkpoint_id: str | None) -> bool:
-    newest = tx.maybe("place_newest", thread_id=thread_id)
-    return newest is not None and newest["checkpoint_id"] == checkpoint_id
-
-
-def _run_at(tx: Tx, thread_id: str, place: Row) -> Row | None:
-    """The run that a stored checkpoint belongs to; None if to none, or if its run was deleted meanwhile."""
-    found = None if place["run"] is None else tx.maybe("run_get", run=place["run"])
-    return found if found is not None and found["thread_id"] == thread_id else None
+    return _places(tx, thread_id, checkpoint_id).get(checkpoint_id)
 
 
 class Lineage(NamedTuple):
@@ -323,39 +349,42 @@ class Lineage(NamedTuple):
     """Whether that ancestor, or one in between, has another child."""
 
 
-def _lineage(tx: Tx, thread_id: str, checkpoint_id: str, parent_id: str | None) -> Lineage:
-    path, above, run = [checkpoint_id], parent_id, None
-    while above is not None and run is None:
-        place = _place(tx, thread_id, above)
-        if place is None:
-            break
-        path.append(above)
-        run, above = _run_at(tx, thread_id, place), place["parent_id"]
-    if run is None:
+def _lineage(tx: Tx, thread_id: str, checkpoint_id: str, parent: Row | None) -> Lineage:
+    path, place = [checkpoint_id], parent
+    while place is not None and place["run"] is None:
+        path.append(place["checkpoint_id"])
+        place = None if place["parent_id"] is None else _place(tx, thread_id, place["parent_id"])
+    if place is None:
         # However long the way was (a copied thread has no run at all), nothing branches off one.
         return Lineage(None, None, branches=False)
+    if place is parent and place["newest_id"] == place["checkpoint_id"]:
+        return Lineage(place, place, branches=False)  # nearly always
+    path.append(place["checkpoint_id"])
     branches = any(has_child(tx, thread_id, above, but=below) for below, above in pairwise(path))
-    return Lineage(run, run if len(path) == 2 else None, branches)
+    return Lineage(place, place if place is parent else None, branches)
 
 
 def has_child(tx: Tx, thread_id: str, checkpoint_id: str, *, but: str = "") -> bool:
     """Whether a root checkpoint has a child besides `but`."""
-    if _is_newest(tx, thread_id, checkpoint_id):
+    newest = tx.maybe("place_newest", thread_id=thread_id)
+    if newest is not None and newest["checkpoint_id"] == checkpoint_id:
         return False
     return tx.maybe("place_child", thread_id=thread_id, parent_id=checkpoint_id, checkpoint_id=but) is not None
 
 
-def _next(tx: Tx) -> int:
-    """A number that no run ever had: the log's, which never come again, and each run begins with a row of it."""
-    return max(tx.one("run_last")["run"] or 0, tx.one("log_last")["seq"] or 0) + 1
+def _number_and_name(tx: Tx, run_id: str | None, checkpoint_id: str) -> tuple[int, str]:
+    """A number that no run ever had: the log's, which never come again, and each run begins with a row of it.
 
-
-def _name(tx: Tx, run_id: str | None, checkpoint_id: str, number: int) -> str:
-    """Metadata's run id, or else the checkpoint's; with the run's number, which no other has, if both are taken."""
-    for name in (run_id, checkpoint_id):
-        if name is not None and tx.maybe("run_named", run_id=name) is None:
-            return name
-    return f"{checkpoint_id}:{number}"
+    Its name is metadata's run id, or else the checkpoint's; with the number, which no other has, if both are taken.
+    """
+    name = checkpoint_id if run_id is None else run_id
+    last = tx.one("run_last", run_id=name)
+    number = max(last["run"] or 0, last["seq"] or 0) + 1
+    if not last["taken"]:
+        return number, name
+    if name != checkpoint_id and tx.maybe("run_named", run_id=checkpoint_id) is None:
+        return number, checkpoint_id
+    return number, f"{checkpoint_id}:{number}"
 
 
 def _event(tx: Tx, name: str, run: int, at: At, details: dict[str, object] | None) -> None:

@@ -56,8 +56,7 @@ def refuse_a_second_child(tx: Tx, thread_id: str, checkpoint_id: str, parent_id:
     Raises:
         ConflictError: It has (`thread_conflict`).
     """
-    where = {"thread_id": thread_id, "checkpoint_ns": ""}
-    newest = tx.maybe("put_latest", **where)
+    newest = tx.maybe("place_newest", thread_id=thread_id)
     if newest is None or newest["checkpoint_id"] in (checkpoint_id, parent_id):
         return
     found = (

@@ -91,6 +91,22 @@ WHERE thread_id = :thread_id AND checkpoint_ns = '' AND checkpoint_id = :checkpo
     AND listed IS NULL AND metadata IS NULL AND task_id IS NOT NULL AND event IS NOT NULL
 LIMIT 1;
 
+-- name: places_of_step
+-- A root checkpoint and its parent, as far as they are stored, each with the run it belongs to.
+SELECT
+    place.checkpoint_id, place.parent_id, place.run AS owner, run.run, run.run_id, run.status, run.last_id,
+    EXISTS (SELECT 1 FROM interrupt WHERE interrupt.run = run.run AND interrupt.status = 'pending') AS asks,
+    (
+        SELECT newest.checkpoint_id FROM checkpoint_log AS newest
+        WHERE newest.thread_id = :thread_id AND newest.checkpoint_ns = '' AND newest.listed = 1
+        ORDER BY newest.checkpoint_id DESC
+        LIMIT 1
+    ) AS newest_id
+FROM checkpoint_log AS place
+LEFT JOIN run ON run.run = place.run AND run.thread_id = place.thread_id
+WHERE place.thread_id = :thread_id AND place.checkpoint_ns = ''
+    AND place.checkpoint_id IN (:checkpoint_id, :parent_id) AND place.listed IS NOT NULL;
+
 -- name: places_nested_before
 -- Puts of subgraphs that were stored before the root checkpoint they belong to.
 SELECT seq, checkpoint_ns, checkpoint_id FROM checkpoint_log

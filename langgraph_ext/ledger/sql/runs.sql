@@ -19,8 +19,11 @@ INSERT INTO run (run, run_id, thread_id, first_id, last_id, fork_of, status, sta
 VALUES (:run, :run_id, :thread_id, :checkpoint_id, :checkpoint_id, :fork_of, 'running', :now_us, :now_us);
 
 -- name: run_last
--- The number of the newest run of all.
-SELECT max(run) AS run FROM run;
+-- The number of the newest run of all, that of the log's last row, and whether a run has a name.
+SELECT
+    (SELECT max(run) FROM run) AS run,
+    (SELECT max(seq) FROM checkpoint_log) AS seq,
+    EXISTS (SELECT 1 FROM run WHERE run_id = :run_id) AS taken;
 
 -- name: run_move
 -- Compare-and-set: no row changes when the run is not in :expected.
