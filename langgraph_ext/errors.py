@@ -7,7 +7,7 @@ do. Messages and details never hold payloads or passwords.
 
 from __future__ import annotations
 
-__all__ = ["ConflictError", "InvalidArgument", "LangGraphExtError", "NotFound", "StoreError"]
+__all__ = ["ConflictError", "InvalidArgument", "LangGraphExtError", "LeaseError", "NotFound", "StoreError"]
 
 
 class LangGraphExtError(Exception):
@@ -61,6 +61,16 @@ class ConflictError(LangGraphExtError):
     """
 
     code = "conflict"
+
+
+class LeaseError(LangGraphExtError):
+    """A thread is not this caller's to write to; what the call wanted to write was not written.
+
+    Codes: `thread_busy` (another owner has a live lease of the thread; retryable), `lease_lost` (the caller's own lease
+    of it was released, taken over, or could not be renewed in time).
+    """
+
+    code = "lease"
 
 
 class NotFound(LangGraphExtError):

@@ -21,7 +21,11 @@ class Removal(BaseCheckpointSaver[Any]):
     database: Database
 
     def delete_thread(self, thread_id: str) -> None:
-        """Delete everything of a thread; nothing happens when there is no such thread."""
+        """Delete everything of a thread; nothing happens when there is no such thread.
+
+        Raises:
+            LeaseError: Another process is running it, under a lease (`thread_busy`).
+        """
         self.database.transact(
             retention.delete_thread,
             text(str(thread_id), "thread_id", "delete_thread"),
@@ -79,6 +83,7 @@ class Removal(BaseCheckpointSaver[Any]):
 
         Raises:
             InvalidArgument: The strategy is none of these.
+            LeaseError: Another process is running one that is to be deleted (`thread_busy`).
         """
         transaction = _prune_by(strategy)
         for thread_id in _texts(thread_ids, "thread_id", "prune"):

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 
 from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger import runs
+from langgraph_ext.ledger import leases, runs
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address
@@ -21,9 +21,16 @@ __all__ = ["copy_thread", "delete_for_runs", "delete_thread", "prune_thread", "r
 
 
 def delete_thread(tx: Tx, thread_id: str, *, stored_us: int) -> None:
-    """Delete everything of a thread, in all its namespaces. An event takes its place, behind all that goes."""
+    """Delete everything of a thread, in all its namespaces. An event takes its place, behind all that goes.
+
+    The row of its lease stays: no epoch comes again.
+
+    Raises:
+        LeaseError: An owner in another process has a live lease of it (`thread_busy`).
+    """
     if tx.maybe("thread_exists", thread_id=thread_id) is None:
         return
+    leases.refuse_other_process(tx, thread_id, now_us=stored_us)
     _say(tx, "thread.deleted", thread_id, stored_us)
     tx.run("thread_delete", thread_id=thread_id, seq=tx.one("log_last")["seq"])
     runs.forget_thread(tx, thread_id)

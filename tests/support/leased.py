@@ -1,0 +1,199 @@
+"""Leases and their owners, in this process and in others, and what the database holds of them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Database, Tx, open_database
+from langgraph_ext.errors import LangGraphExtError, LeaseError
+from langgraph_ext.ledger import leases
+from langgraph_ext.ledger.event_rows import append_event
+from langgraph_ext.ledger.leases import Lease
+from langgraph_ext.ledger.owners import Owner, is_gone
+from langgraph_ext.ledger.renewal import Renewal
+from tests.support.attempts import NOW_US
+from tests.support.faults import Line, Points, faulty, kill_myself
+
+SECOND = 1_000_000
+
+TTL_US = 30 * SECOND
+
+
+def here(invocation: str = "here") -> Owner:
+    """An owner in this process."""
+    return Owner.here(invocation)
+
+
+def elsewhere(invocation: str = "elsewhere") -> Owner:
+    """An owner on another host, of which nobody here can say whether it lives."""
+    return replace(Owner.here(invocation), host="another host", boot_id="another boot", pid=2**22 + 1)
+
+
+def gone(invocation: str = "gone") -> Owner:
+    """An owner in a process of this host that has never been."""
+    return replace(Owner.here(invocation), pid=2**22 + 1)  # Linux gives out no greater one than 2**22
+
+
+def acquire(
+    database: Database, owner: Owner, *, thread: str = "t", ttl_us: int = TTL_US, now_us: int = NOW_US
+) -> Lease:
+    """Hold a thread."""
+    return database.transact(leases.acquire, thread_id=thread, owner=owner, ttl_us=ttl_us, now_us=now_us)
+
+
+def note(tx: Tx, thread: str, epoch: int, text: str = "") -> None:
+    """What every write under a lease does: look whether it still holds, and write."""
+    leases.check(tx, thread, epoch)
+    append_event(
+        tx,
+        name="note.written",
+        run=None,
+        thread_id=thread,
+        checkpoint_ns="",
+        checkpoint_id="",
+        details={"epoch": epoch, "text": text},
+        stored_us=NOW_US,
+    )
+
+
+def outcome(call: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
+    """`"done"`, or the code of the error."""
+    try:
+        call(*args, **kwargs)
+    except LangGraphExtError as error:
+        return error.code
+    return "done"
+
+
+def ask(path: Path, sql: str, *params: Any) -> list[tuple[Any, ...]]:
+    """What another program sees."""
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(sql, params).fetchall()
+    finally:
+        connection.close()
+
+
+def everything(path: Path) -> list[tuple[Any, ...]]:
+    """All leases, and the whole log."""
+    return ask(path, "SELECT * FROM lease ORDER BY thread_id") + ask(path, "SELECT * FROM checkpoint_log ORDER BY seq")
+
+
+def happened(path: Path, name: str = "lease.taken_over") -> list[dict[str, Any]]:
+    """The details of the events of this name, oldest first."""
+    found = ask(path, "SELECT details FROM checkpoint_log WHERE event = ? ORDER BY seq", name)
+    return [canonical.decode(details) for (details,) in found]
+
+
+# -- in other processes
+
+
+def hold(path: str, ttl_us: int, line: Line) -> None:
+    """Hold thread `t`, say under which epoch, and write whatever the parent says; tell how each write ended."""
+    database = open_database(path)
+    lease = leases.take(database, thread_id="t", owner=here("worker"), ttl_us=ttl_us)
+    line.tell(lease.epoch)
+    while (text := line.hear()) != "end":
+        line.tell(outcome(database.transact, note, "t", lease.epoch, text))
+    database.close()
+
+
+def hold_and_renew(path: str, ttl_us: int, line: Line) -> None:
+    """Hold thread `t` and renew the lease; say its epoch, and then, if that is so, that it is lost."""
+    database = open_database(path)
+    renewal = Renewal(database)
+    lease = leases.take(database, thread_id="t", owner=here("worker"), ttl_us=ttl_us)
+    renewal.add(lease, lambda error: line.tell(error.code))
+    line.tell(lease.epoch)
+    line.hear()
+    renewal.close()
+    database.close()
+
+
+def contend(path: str, name: str, line: Line) -> None:
+    """Try to hold thread `t` when the parent says so; tell what came of it, and live until the parent has heard."""
+    database = open_database(path)
+    database.open()
+    line.tell("ready")
+    line.hear()
+    try:
+        lease = leases.take(database, thread_id="t", owner=here(name))
+        line.tell(("won", lease.epoch))
+    except LeaseError as error:
+        line.tell((error.code, error.details["owner"]["invocation_id"]))  # type: ignore[index]
+    line.hear()
+    database.close()
+
+
+def fight(path: str, name: str, writes: int, line: Line) -> None:
+    """Take thread `t` again and again under a lease that has expired before it is of use, and write under each."""
+    database = open_database(path, fsync="normal")
+    database.open()
+    line.tell("ready")
+    line.hear()
+    refused = 0
+    for _ in range(writes):
+        try:
+            lease = leases.take(database, thread_id="t", owner=here(name), ttl_us=300)
+            for _ in range(3):
+                database.transact(note, "t", lease.epoch, name)
+        except LeaseError:
+            refused += 1
+            time.sleep(0.0005)
+    database.close()
+    line.tell(refused)
+
+
+def take_over_and_be_killed(path: str, kind: str, at: int) -> list[str]:
+    """Take over the lease of an owner that is gone, and be killed at a point; the points passed if there was none."""
+    points = Points(kill_myself, kind=kind, at=at, armed=False)
+    database = open_database(path, connection=faulty(points))
+    database.open()
+    points.arm()
+    acquire(database, elsewhere("next"), now_us=NOW_US)
+    database.close()
+    return points.passed
+
+
+def fork_and_look() -> dict[str, Any]:
+    """Fork: who the child takes itself for, and whether it takes its parent for gone."""
+    parent = here()
+    receiving, sending = os.pipe()
+    child = os.fork()
+    if child == 0:
+        owner = here()
+        said = {"pid": owner.pid == os.getpid(), "same": owner.is_same(parent), "parent gone": is_gone(parent)}
+        os.write(sending, canonical.encode(said))
+        os._exit(0)
+    os.waitpid(child, 0)
+    said = canonical.decode(os.read(receiving, 4096))
+    return {**said, "child gone": is_gone(replace(parent, pid=child))}
+
+
+def renew_over_a_fork(path: str) -> dict[str, Any]:
+    """Renew a lease, fork a child that uses what it inherited, and see that the parent's lease lives on."""
+    database = open_database(path)
+    renewal = Renewal(database)
+    ttl_us = SECOND // 3
+    lease = leases.take(database, thread_id="t", owner=here(), ttl_us=ttl_us)
+    told: list[str] = []
+    renewal.add(lease, lambda error: told.append(error.code))
+    child = os.fork()
+    if child == 0:
+        said = outcome(renewal.add, lease, told.append)
+        renewal.remove("t", lease.epoch)
+        renewal.close()
+        os._exit(7 if said == "forked" and not told else 1)
+    _, status = os.waitpid(child, 0)
+    time.sleep(0.5)
+    held = database.read(leases.holder, "t", now_us=database.clock_us())
+    renewal.close()
+    database.close()
+    return {"child": os.waitstatus_to_exitcode(status), "held": held is not None, "told": told}
