@@ -231,7 +231,7 @@ class _Roster:
         try:
             held.on_lost(error)
         except Exception:
-            _LOGGER.exception("what was to be told of a lost lease of thread %r raised", held.key[0])
+            _LOGGER.exception("thread %r: its lease is lost, and the function that was told of it raised", held.key[0])
 
 
 def _renew_each(tx: Tx, keys: Iterable[tuple[str, int]], *, now_us: int) -> list[LeaseError | None]:
