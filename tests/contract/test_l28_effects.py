@@ -26,7 +26,6 @@ from tests.support.effects import (
     begin,
     begun,
     digest,
-    effects_until_killed,
     everything,
     frame,
     held,
@@ -340,11 +339,3 @@ def effects_of_two_threads(path: Path) -> None:
 
 
 PAGE: dict[str, Any] = {"before": 2**62, "size": 9}
-
-
-def test_l28_the_story_of_the_killed_ends_as_it_should(path: Path) -> None:
-    """What the fault tests kill, undisturbed: each of the nine transactions has its event."""
-    effects_until_killed(str(path), "between", 0)
-
-    assert ["committed", "not_happened", "committed"] == statuses(path)
-    assert 9 == len(names(path))

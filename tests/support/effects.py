@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from langgraph_ext.ledger.effect_keys import Key, derived_key
 from langgraph_ext.ledger.effect_rows import Held, Receipt
 from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.ledger.settlement import TaskKey
-from tests.support import attempts
 from tests.support.attempts import HERE, NOW_US
 from tests.support.faults import Points, faulty, kill_myself
 
@@ -98,23 +98,28 @@ def everything(path: Path) -> list[Any]:
 # -- in another process
 
 
-def effects_until_killed(path: str, kind: str, at: int) -> list[str]:
-    """One effect that is committed, one in doubt, retried and found not to have happened; killed at a point.
+STEPS: list[Callable[[Tx], Any]] = [
+    lambda tx: begin(tx, "e1"),
+    lambda tx: effects.commit(tx, frame(), "e1", receipt=PAID, now_us=NOW_US),
+    lambda tx: begin(tx, "e2", name="mail"),
+    lambda tx: effects.doubt(tx, frame(), "e2", now_us=NOW_US),
+    lambda tx: effects.again(tx, frame(), "e2", now_us=NOW_US),
+    lambda tx: effects.not_happened(tx, frame(), "e2", now_us=NOW_US),
+    lambda tx: begin(tx, "e3", name="ship"),
+    lambda tx: effects.doubt_left(tx, ["a1"], now_us=NOW_US),
+    lambda tx: effects.resolve(tx, "e3", receipt=PAID, now_us=NOW_US),
+]
+"""Transactions, as a wrapper, an admission and a person make them: an effect that is committed, one that is in doubt,
+retried and found not to have happened, one that is left in doubt and resolved."""
 
-    Each is one transaction, as a wrapper would make them around calls. Returns the points passed if there was none.
-    """
+
+def effects_until_killed(path: str, kind: str, at: int) -> list[str]:
+    """In another process: every step, or be killed at a point; the points passed if there was none."""
     points = Points(kill_myself, kind=kind, at=at, armed=False)
     database = open_database(path, connection=faulty(points))
-    database.transact(attempts.begin)
+    database.open()
     points.arm()
-    database.transact(begin, "e1")
-    database.transact(effects.commit, frame(), "e1", receipt=PAID, now_us=NOW_US)
-    database.transact(begin, "e2", name="mail")
-    database.transact(effects.doubt, frame(), "e2", now_us=NOW_US)
-    database.transact(effects.again, frame(), "e2", now_us=NOW_US)
-    database.transact(effects.not_happened, frame(), "e2", now_us=NOW_US)
-    database.transact(begin, "e3", name="ship")
-    database.transact(effects.doubt_left, ["a1"], now_us=NOW_US)
-    database.transact(effects.resolve, "e3", receipt=PAID, now_us=NOW_US)
+    for step in STEPS:
+        database.transact(step)
     database.close()
     return points.passed

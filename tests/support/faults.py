@@ -128,6 +128,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.database.children",
         "tests.faults.children",
         "tests.support.killed_ledger",
+        "tests.support.effects",
     ]
 )
 
