@@ -7,7 +7,15 @@ do. Messages and details never hold payloads or passwords.
 
 from __future__ import annotations
 
-__all__ = ["ConflictError", "InvalidArgument", "LangGraphExtError", "LeaseError", "NotFound", "StoreError"]
+__all__ = [
+    "ConflictError",
+    "InvalidArgument",
+    "LangGraphExtError",
+    "LeaseError",
+    "NotFound",
+    "RecoveryRequired",
+    "StoreError",
+]
 
 
 class LangGraphExtError(Exception):
@@ -57,7 +65,9 @@ class ConflictError(LangGraphExtError):
     Codes: `thread_conflict` (another run has gone on from the checkpoint that this one had loaded),
     `task_identity_conflict` (a task was recorded in another namespace or under another path), `terminal_conflict`
     (the attempt has ended already, and otherwise), `terminal_mismatch` (the end that was handed over is not what it
-    says, or not this attempt's).
+    says, or not this attempt's), `attempt_mismatch` (who wants to act is no running attempt any more),
+    `idempotency_conflict` (an effect's key was used before, for another payload or another name), `effect_conflict`
+    (the effect stands elsewhere, or its call may still be running).
     """
 
     code = "conflict"
@@ -76,10 +86,21 @@ class LeaseError(LangGraphExtError):
 class NotFound(LangGraphExtError):
     """What was asked for is not there.
 
-    Codes: `run_not_found`, `interrupt_not_found` (the ledger holds none of this name).
+    Codes: `run_not_found`, `interrupt_not_found`, `effect_not_found` (the ledger holds none of this name).
     """
 
     code = "not_found"
+
+
+class RecoveryRequired(LangGraphExtError):
+    """Nobody knows whether something was done, and going on could do it twice; a person has to say.
+
+    `details` names the attempt and the effects in doubt.
+
+    Code: `recovery_required`.
+    """
+
+    code = "recovery_required"
 
 
 class StoreError(LangGraphExtError):

@@ -5,6 +5,8 @@
 
 from langgraph_ext.ledger.ledger import RunLedger
 from langgraph_ext.ledger.records import (
+    Effect,
+    EffectStatus,
     ErrorRecord,
     Event,
     Finding,
@@ -19,6 +21,8 @@ from langgraph_ext.ledger.records import (
 )
 
 __all__ = [
+    "Effect",
+    "EffectStatus",
     "ErrorRecord",
     "Event",
     "Finding",

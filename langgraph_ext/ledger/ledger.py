@@ -1,7 +1,8 @@
 """RunLedger: the door to what is known about runs.
 
 Each method is a pair of doors over one transaction function: what is asked for is checked at once, read in one
-snapshot, and decoded when the snapshot is over. Nothing here writes, but that opening a file brings it up to date.
+snapshot, and decoded when the snapshot is over. Only `resolve_effect` writes, besides that opening a file brings it up
+to date.
 """
 
 from __future__ import annotations
@@ -9,11 +10,15 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Generator
 from functools import partial
 from os import PathLike
+from typing import Any, Literal
 
 from langgraph_ext.database import Closing, Database, open_database
-from langgraph_ext.ledger import events, following, listing, snapshot, verify, visits
+from langgraph_ext.ledger import effect_listing, events, following, listing, snapshot, verify, visits
+from langgraph_ext.ledger.effect_listing import NO_RECEIPT
 from langgraph_ext.ledger.listing import Serde
 from langgraph_ext.ledger.records import (
+    Effect,
+    EffectStatus,
     ErrorRecord,
     Event,
     Finding,
@@ -35,7 +40,8 @@ class RunLedger(Closing):
 
     Args:
         url: A path or `"sqlite:///runs.db"`, closed by `close`; or a `Database` that is open elsewhere and stays so.
-        serde: Decodes the payloads of questions that are not JSON; without it their value is None.
+        serde: Decodes payloads of questions, and receipts of effects, that are not JSON; without it they are None. With
+            `dumps_typed`, it also encodes what `resolve_effect` is given and is not JSON.
 
     Raises:
         InvalidArgument: The URL names no database this package can open.
@@ -207,6 +213,69 @@ class RunLedger(Closing):
             thread_id=thread_id, run_id=run_id, pending=pending, kind=kind, limit=limit, after=after
         )
         return await self.database.aread_then(partial(listing.given_out, serde=self._serde), ask)
+
+    # -- what it did outside
+
+    def effects(
+        self,
+        run_id: str | None = None,
+        *,
+        thread_id: str | None = None,
+        status: EffectStatus | str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> list[Effect]:
+        """Actions on the outside world, oldest first.
+
+        Args:
+            run_id: Only those of this run.
+            thread_id: Only those of this thread.
+            status: Only those that stand so: `unknown` waits for `resolve_effect`, or for a retry.
+            after: Only those behind the one of this id: for the next page, the last one of this page.
+            limit: At most so many.
+        """
+        ask = effect_listing.ask_effects(run_id, thread_id=thread_id, status=status, after=after, limit=limit)
+        return effect_listing.effects_given_out(self.database.read(ask), self._serde)
+
+    async def aeffects(
+        self,
+        run_id: str | None = None,
+        *,
+        thread_id: str | None = None,
+        status: EffectStatus | str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> list[Effect]:
+        """As `effects`."""
+        ask = effect_listing.ask_effects(run_id, thread_id=thread_id, status=status, after=after, limit=limit)
+        return await self.database.aread_then(partial(effect_listing.effects_given_out, serde=self._serde), ask)
+
+    def resolve_effect(
+        self, effect_id: str, *, receipt: Any = NO_RECEIPT, happened: Literal[False] | None = None
+    ) -> Effect:
+        """Say what an effect in doubt came to: the next attempt takes the receipt, or acts anew. It writes.
+
+        The same again changes nothing.
+
+        Args:
+            effect_id: The effect.
+            receipt: What the outside has to show for it; any JSON, or what the serde encodes.
+            happened: False, instead of a receipt: nothing was done.
+
+        Raises:
+            ConflictError: It was settled otherwise, or its attempt still runs and may be calling (`effect_conflict`).
+            InvalidArgument: Neither a receipt nor `happened=False` is given, or both; the receipt cannot be encoded.
+            NotFound: There is no such effect (`effect_not_found`).
+        """
+        resolve = effect_listing.ask_to_resolve(effect_id, receipt, happened, self._serde, self.database.clock_us())
+        return effect_listing.effects_given_out([self.database.transact(resolve)], self._serde)[0]
+
+    async def aresolve_effect(
+        self, effect_id: str, *, receipt: Any = NO_RECEIPT, happened: Literal[False] | None = None
+    ) -> Effect:
+        """As `resolve_effect`."""
+        resolve = effect_listing.ask_to_resolve(effect_id, receipt, happened, self._serde, self.database.clock_us())
+        return effect_listing.effects_given_out([await self.database.atransact(resolve)], self._serde)[0]
 
     # -- events
 

@@ -25,6 +25,7 @@ __all__ = [
     "pending_of",
     "run_ids",
     "runs_by_status",
+    "value_of",
 ]
 
 _START: dict[str, object] = {"requested_us": -1, "interrupt_id": "", "last_thread": ""}
@@ -182,7 +183,7 @@ def _record(row: Row, node: str | None, serde: Serde | None) -> Interrupt:
         node=node,
         ordinal=row["ordinal"],
         kind=row["kind"],
-        value=_value(row["value_type"], row["value"], serde),
+        value=value_of(row["value_type"], row["value"], serde),
         value_type=row["value_type"],
         status=InterruptStatus(row["status"]),
         requested_at=moment(row["requested_us"]),
@@ -190,7 +191,8 @@ def _record(row: Row, node: str | None, serde: Serde | None) -> Interrupt:
     )
 
 
-def _value(kind: str, data: bytes, serde: Serde | None) -> Any:
+def value_of(kind: str, data: bytes, serde: Serde | None) -> Any:
+    """A stored value; None if it is no JSON and there is no serde to decode it with."""
     if kind == "json":
         return canonical.decode(data)
     return None if serde is None else serde.loads_typed((kind, data))

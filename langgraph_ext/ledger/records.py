@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 __all__ = [
+    "Effect",
+    "EffectStatus",
     "ErrorRecord",
     "Event",
     "Finding",
@@ -79,6 +81,19 @@ class InterruptStatus(StrEnum):
     ANSWERED = "answered"
     SUPERSEDED = "superseded"
     """The run ended, or went on from new input, without an answer."""
+
+
+class EffectStatus(StrEnum):
+    """Where an effect stands."""
+
+    STARTED = "started"
+    """On record, and its call is running, or was when its process was lost."""
+    COMMITTED = "committed"
+    UNKNOWN = "unknown"
+    """Nobody knows whether it happened."""
+    NOT_HAPPENED = "not_happened"
+    COMPENSATED = "compensated"
+    """It happened, and was undone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +172,44 @@ class Interrupt:
     status: InterruptStatus
     requested_at: datetime
     closed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """One action on the outside world."""
+
+    effect_id: str
+    run_id: str
+    thread_id: str
+    checkpoint_ns: str
+    checkpoint_id: str
+    task_id: str
+    node_path: str
+    iteration_path: tuple[int, ...]
+    """The ordinals of the enclosing visits and of its own, outermost first."""
+    attempt_id: str
+    """The attempt that called last."""
+    epoch: int
+    name: str
+    part: str | None
+    """What tells it from others of its name in the attempt."""
+    key: str
+    """The idempotency key that its call is given."""
+    business: bool
+    """Whether the caller gave the key, in full or as a base."""
+    payload_digest: str
+    """`sha256:<64 hex>` of what the call was given."""
+    status: EffectStatus
+    tries: int
+    """How often it was called, as far as is known."""
+    receipt: Any
+    """What the outside answered; None if it has not, or if that is no JSON and the ledger has no serde to decode it."""
+    receipt_type: str | None
+    """`"json"`, or the serde's type tag; None if there is no receipt."""
+    compensate: str | None
+    """The importable name of the function that undoes it."""
+    started_at: datetime
+    ended_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,9 @@ gives no false findings, and one of any size needs no more memory than a page an
     attempt_marker            an attempt's marker is not the one its digest was made of
     attempt_writes            an attempt's writes are not those its marker names by their digest
     attempt_succeeded_twice   an attempt succeeded after another of its visit had
+    effect_orphan             an effect of a run that does not exist
+    effect_attempt            an effect whose attempt does not exist
+    effect_status             an effect's status is not what its last event says
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from typing import Any
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Database, Row, Tx
+from langgraph_ext.ledger.effects import status_after
 from langgraph_ext.ledger.node_paths import NodePaths
 from langgraph_ext.ledger.records import Finding, RunStatus
 from langgraph_ext.ledger.rows import run_named, text_or_none
@@ -87,7 +91,7 @@ def _once(findings: list[Finding]) -> list[Finding]:
 def _sweeps(run_id: str | None) -> list[tuple[Sweep, Any]]:
     named = text_or_none(run_id, "run_id")
     if named is None:
-        return [(_runs, 0), (_rows, 0), (_tasks, ""), (_interrupts, ("", "")), (_attempts, "")]
+        return [(_runs, 0), (_rows, 0), (_tasks, ""), (_interrupts, ("", "")), (_attempts, ""), (_effects, "")]
     return [
         (partial(_one_run, run_id=named), 0),
         (partial(_tasks_of_run, run_id=named), 0),
@@ -132,6 +136,23 @@ def _of_run(tx: Tx, run: Row) -> Iterator[Finding]:
     if status is RunStatus.PAUSED and not pending:
         message = f"run {run_id!r} is paused, and none of its questions is pending"
         yield Finding(code="interrupt_missing", run_id=run_id, message=message)
+    for code, message in _of_effects(tx, run["run"]):
+        yield Finding(code=code, run_id=run_id, message=message)
+
+
+def _of_effects(tx: Tx, run: int) -> Iterator[tuple[str, str]]:
+    """The effects of a run, beside what its events tell of them."""
+    effects = tx.all("verify_effects_of_run", run=run)
+    last: dict[str, str | None] = {}
+    for row in tx.all("verify_effect_events", run=run) if effects else ():
+        details = canonical.decode((row["details"] or "{}").encode())
+        last[details.get("effect_id")] = status_after(row["event"], details)
+    for effect in effects:
+        named, told = f"effect {effect['effect_id']!r}", last.get(effect["effect_id"])
+        if not effect["has_attempt"]:
+            yield "effect_attempt", f"{named} belongs to attempt {effect['attempt_id']!r}, which is not there"
+        if told != effect["status"]:
+            yield "effect_status", f"{named} is {effect['status']}, and by its last event it is {told or 'not begun'}"
 
 
 # -- rows of the log
@@ -173,7 +194,7 @@ def _of_thread(tx: Tx, thread_id: str) -> Iterator[Finding]:
         yield Finding(code="task_identity", run_id=paths.run_id(runs[0] if runs else None), message=message)
 
 
-# -- questions and attempts
+# -- questions, effects and attempts
 
 
 def _interrupts(tx: Tx, after: tuple[str, str], /) -> Page:
@@ -187,6 +208,15 @@ def _interrupts(tx: Tx, after: tuple[str, str], /) -> Page:
         for row in rows
     ]
     return Page(findings, (rows[-1]["thread_id"], rows[-1]["interrupt_id"]) if len(rows) == _RUNS else None)
+
+
+def _effects(tx: Tx, after: str, /) -> Page:
+    rows = tx.all("verify_effects", after=after, size=_RUNS)
+    findings = [
+        Finding(code="effect_orphan", run_id=None, message=f"effect {row['effect_id']!r} belongs to a missing run")
+        for row in rows
+    ]
+    return Page(findings, rows[-1]["effect_id"] if len(rows) == _RUNS else None)
 
 
 def _attempts(tx: Tx, after: str, /) -> Page:

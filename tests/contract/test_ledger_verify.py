@@ -24,6 +24,9 @@ def sound(rows: Rows) -> None:
         rows.call(number, f"task {number}", "node")
         rows.interrupt(f"old {number}", number, id=number, status="answered")
         rows.attempt(f"attempt {number}", number, task_id=f"task {number}")
+        rows.effect(f"effect {number}", number, id=number, attempt_id=f"attempt {number}", task_id=f"task {number}")
+        rows.event("effect.started", number, id=number, effect_id=f"effect {number}")
+        rows.event("effect.committed", number, id=number, effect_id=f"effect {number}")
     rows.interrupt("open", 11, id=11)
     rows.nested(50, ns="s", root=10, inside="task 10", above=("", 10))
     rows.call(50, "inner", ns="s")
@@ -107,6 +110,30 @@ def other_writes(rows: Rows) -> None:
     rows.connection.execute("UPDATE attempt SET writes = x'ff' WHERE attempt_id = 'a'")
 
 
+def effect_of_no_attempt(rows: Rows) -> None:
+    rows.begun()
+    rows.effect("e")
+    rows.event("effect.started", effect_id="e")
+    rows.event("effect.committed", effect_id="e")
+
+
+def effect_that_was_not_begun(rows: Rows) -> None:
+    rows.begun()
+    rows.attempt("a")
+    rows.effect("e")
+
+
+def effect_whose_end_was_not_told(rows: Rows) -> None:
+    effect_that_was_not_begun(rows)
+    rows.event("effect.started", effect_id="e")
+
+
+def effect_that_was_resolved_otherwise(rows: Rows) -> None:
+    effect_whose_end_was_not_told(rows)
+    rows.event("effect.unknown", effect_id="e")
+    rows.event("effect.resolved", effect_id="e", outcome="not_happened")
+
+
 def two_attempts_succeeded(rows: Rows) -> None:
     rows.begun()
     rows.attempt("a")
@@ -127,6 +154,10 @@ OF_A_RUN: dict[str, tuple[Callable[[Rows], None], str]] = {
     "a digest that was changed": (another_digest, "attempt_marker"),
     "writes that were changed": (other_writes, "attempt_writes"),
     "two successful attempts": (two_attempts_succeeded, "attempt_succeeded_twice"),
+    "an effect without its attempt": (effect_of_no_attempt, "effect_attempt"),
+    "an effect that was never begun": (effect_that_was_not_begun, "effect_status"),
+    "an effect committed without an event": (effect_whose_end_was_not_told, "effect_status"),
+    "an effect that was resolved otherwise": (effect_that_was_resolved_otherwise, "effect_status"),
 }
 
 
@@ -147,6 +178,7 @@ OF_NO_RUN: dict[str, tuple[Callable[[Rows], Any], str]] = {
     "an event of no run": (lambda rows: rows.event("run.started", 99), "run_missing"),
     "a question of no run": (lambda rows: rows.interrupt("q", 99), "interrupt_orphan"),
     "an attempt of no run": (lambda rows: rows.attempt("a", 99), "attempt_orphan"),
+    "an effect of no run": (lambda rows: rows.effect("e", 99), "effect_orphan"),
 }
 
 
@@ -170,6 +202,7 @@ def test_findings_are_found_beyond_the_first_page(rows: Rows, reader: Reader, mo
     for name in "abcde":
         rows.interrupt(f"q {name}", 99)
         rows.attempt(f"z {name}", 99, task_id=name)
+        rows.effect(f"z {name}", 99)
     rows.run(50)
     rows.call(92, "task", "node", thread="z")
     rows.call(92, "task", PULL + "other", thread="z")
@@ -178,6 +211,7 @@ def test_findings_are_found_beyond_the_first_page(rows: Rows, reader: Reader, mo
     assert 2 == found.count("run_missing")
     assert 5 == found.count("interrupt_orphan")
     assert 5 == found.count("attempt_orphan")
+    assert 5 == found.count("effect_orphan")
     assert 1 == found.count("run_not_started")
     assert 1 == found.count("task_identity")
 

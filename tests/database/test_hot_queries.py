@@ -15,11 +15,11 @@ from tests.database.long_threads import lengthen
 
 QUERIES = load_queries("sqlite")
 
-MAY_SCAN = {"scan_all", "interrupts_page", "interrupts_page_pending", "interrupt_named"}
+MAY_SCAN = {"scan_all", "interrupts_page", "interrupts_page_pending", "interrupt_named", "effects_page"}
 """Rare listings that look at every row; whatever is not named here searches."""
 
 MAY_SORT = MAY_SCAN | {"scan_thread", "namespaces_of_run", "writes_orphans", "interrupts_of_task"}
-MAY_SORT |= {"interrupts_page_of_thread"}
+MAY_SORT |= {"interrupts_page_of_thread", "effects_calling", "effects_in_doubt_of_visit", "effects_page_of_thread"}
 MAY_SORT |= {"verify_attempts_of_run", "verify_rows", "verify_run_events", "verify_tasks"}
 
 EXACT = {

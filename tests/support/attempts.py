@@ -41,12 +41,14 @@ def end(
     return settlement.mark(outcome, key=key, attempt_id=attempt, epoch=epoch, anchors=anchors, writes=writes, **more)
 
 
-def begin(tx: Tx, attempt: str = "a1", *, task: str = "task", epoch: int = 1, thread: str = "t") -> attempts.Attempt:
+def begin(
+    tx: Tx, attempt: str = "a1", *, task: str = "task", epoch: int = 1, thread: str = "t", run: int = 7
+) -> attempts.Attempt:
     """Begin an attempt of a task."""
     return attempts.start(
         tx,
         attempt_id=attempt,
-        run=7,
+        run=run,
         thread_id=thread,
         checkpoint_ns="",
         checkpoint_id=HERE,

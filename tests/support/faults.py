@@ -129,6 +129,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.faults.children",
         "tests.support.killed_ledger",
         "tests.support.leased",
+        "tests.support.effects",
     ]
 )
 

@@ -126,6 +126,34 @@ class Rows:
         }
         self.insert("attempt", **{**row, **columns})
 
+    def effect(self, name: str, run: int = 1, *, id: int = 1, **columns: Any) -> None:
+        """An effect, without its events; committed unless it is said otherwise."""
+        status = columns.get("status", "committed")
+        paid = status in ("committed", "compensated")
+        row = {
+            **_where(columns.pop("thread", "t"), "", id),
+            "effect_id": name,
+            "attempt_id": "a",
+            "run": run,
+            "task_id": "task",
+            "ordinal": 0,
+            "node_path": "pay",
+            "iteration_path": "2/1",
+            "epoch": 1,
+            "name": "charge",
+            "key": f"key of {name}",
+            "business": 0,
+            "payload_digest": "sha256:00",
+            "status": status,
+            "tries": 1,
+            "started_us": NOW_US,
+            "calling_us": NOW_US if status == "started" else None,
+            "ended_us": None if status in ("started", "unknown") else NOW_US + 9,
+            "receipt_type": "json" if paid else None,
+            "receipt": b'{"paid":7}' if paid else None,
+        }
+        self.insert("effect", **{**row, **columns})
+
     def begun(self, number: int = 1, *, first: int = 1, status: str = "running", **columns: Any) -> str:
         """A run with its first checkpoint and the event that says so."""
         name = self.run(number, first=first, status=status, **columns)

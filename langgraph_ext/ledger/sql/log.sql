@@ -142,9 +142,9 @@ ORDER BY seq;
 DELETE FROM checkpoint_log WHERE run = :run AND listed IS NULL;
 
 -- name: run_last_event
--- The last event of a run.
+-- The last event of a run's own life.
 SELECT event, details FROM checkpoint_log
-WHERE run = :run AND listed IS NULL
+WHERE run = :run AND listed IS NULL AND substr(event, 1, 4) = 'run.'
 ORDER BY seq DESC
 LIMIT 1;
 

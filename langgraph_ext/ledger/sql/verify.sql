@@ -28,6 +28,26 @@ FROM attempt WHERE run = :run AND attempt_id > :after
 ORDER BY attempt_id
 LIMIT :size;
 
+-- name: verify_effect_events
+-- What was told of effects under a run, in order.
+SELECT event, details FROM checkpoint_log
+WHERE run = :run AND listed IS NULL AND substr(event, 1, 7) = 'effect.'
+ORDER BY seq;
+
+-- name: verify_effects
+-- Effects of runs that do not exist.
+SELECT effect_id FROM effect
+WHERE effect_id > :after AND NOT EXISTS (SELECT 1 FROM run WHERE run.run = effect.run)
+ORDER BY effect_id
+LIMIT :size;
+
+-- name: verify_effects_of_run
+SELECT
+    effect_id, status, attempt_id,
+    EXISTS (SELECT 1 FROM attempt WHERE attempt.attempt_id = effect.attempt_id) AS has_attempt
+FROM effect WHERE run = :run
+ORDER BY started_us, effect_id;
+
 -- name: verify_interrupts
 -- Questions of runs that do not exist.
 SELECT thread_id, interrupt_id FROM interrupt

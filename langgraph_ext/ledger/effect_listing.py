@@ -1,0 +1,137 @@
+"""Listings of effects, in keyset pages, and what a person says of one; receipts are decoded when they are given out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Final
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.ledger import effects
+from langgraph_ext.ledger.effect_rows import Receipt, known
+from langgraph_ext.ledger.listing import Serde, value_of
+from langgraph_ext.ledger.records import Effect, EffectStatus
+from langgraph_ext.ledger.rows import at_least, moment, one_of, run_named, text_or_none
+
+__all__ = ["NO_RECEIPT", "ask_effects", "ask_to_resolve", "effects_given_out", "receipt_of"]
+
+NO_RECEIPT: Final[Any] = object()
+"""None is a receipt as well."""
+
+
+def ask_effects(
+    run_id: str | None, *, thread_id: str | None, status: EffectStatus | str | None, after: str | None, limit: int
+) -> Callable[[Tx], list[Row]]:
+    """A page of effects, oldest first, ready to be read.
+
+    Raises:
+        InvalidArgument: There is no such status, or `limit` is below 1.
+    """
+    return partial(
+        _effects,
+        run_id=text_or_none(run_id, "run_id"),
+        thread_id=text_or_none(thread_id, "thread_id"),
+        status=one_of(EffectStatus, status, "status"),
+        after=text_or_none(after, "after"),
+        size=at_least(1, limit, "limit"),
+    )
+
+
+def _effects(
+    tx: Tx, *, run_id: str | None, thread_id: str | None, status: EffectStatus | None, after: str | None, size: int
+) -> list[Row]:
+    run = None if run_id is None else run_named(tx, run_id)
+    page = {**_behind(tx, after), "size": size}
+    if run is not None:
+        return tx.all("effects_page_of_run", run=run["run"], status=status, **page) if _fits(run, thread_id) else []
+    if thread_id is not None:
+        return tx.all("effects_page_of_thread", thread_id=thread_id, status=status, **page)
+    if status is not None:
+        return tx.all("effects_page_with_status", status=status, **page)
+    return tx.all("effects_page", **page)
+
+
+def _fits(run: Row, thread_id: str | None) -> bool:
+    return thread_id in (None, run["thread_id"])
+
+
+def _behind(tx: Tx, after: str | None) -> dict[str, object]:
+    """Where a page begins: behind the effect of this id."""
+    if after is None:
+        return {"started_us": -1, "effect_id": ""}
+    known(tx, after)
+    return {"started_us": tx.one("effect_get", effect_id=after)["started_us"], "effect_id": after}
+
+
+def ask_to_resolve(
+    effect_id: str, receipt: Any, happened: object, serde: Serde | None, now_us: int
+) -> Callable[[Tx], Row]:
+    """What somebody found out about an effect, checked and encoded, ready to be stored; answers with its row.
+
+    Raises:
+        InvalidArgument: It says neither, or both, or the receipt cannot be encoded.
+    """
+    if happened not in (False, None) or (receipt is NO_RECEIPT) is (happened is None):
+        raise InvalidArgument(
+            f"effect {effect_id!r}: give either receipt=, what the outside has to show for it, or happened=False"
+        )
+    return partial(
+        _resolve,
+        effect_id=text_or_none(effect_id, "effect_id") or "",
+        receipt=None if receipt is NO_RECEIPT else receipt_of(receipt, serde),
+        now_us=now_us,
+    )
+
+
+def _resolve(tx: Tx, *, effect_id: str, receipt: Receipt | None, now_us: int) -> Row:
+    effects.resolve(tx, effect_id, receipt=receipt, now_us=now_us)
+    return tx.one("effect_record", effect_id=effect_id)
+
+
+def receipt_of(value: Any, serde: Serde | None) -> Receipt:
+    """A receipt as it is stored: as JSON, which anybody can read, if it is that; else as the serde has it.
+
+    Raises:
+        InvalidArgument: It is no JSON, and the serde (or none) encodes nothing.
+    """
+    try:
+        return Receipt("json", canonical.encode_plain(value, where="receipt"))
+    except TypeError as error:
+        dumps = getattr(serde, "dumps_typed", None)
+        if dumps is None:
+            raise InvalidArgument(f"{error}; give the receipt as JSON, or a ledger a serde that encodes it") from None
+    return Receipt(*dumps(value))
+
+
+def effects_given_out(rows: Iterable[Row], serde: Serde | None) -> list[Effect]:
+    """The effects as they are given out."""
+    return [_record(row, serde) for row in rows]
+
+
+def _record(row: Row, serde: Serde | None) -> Effect:
+    return Effect(
+        effect_id=row["effect_id"],
+        run_id=row["run_id"],
+        thread_id=row["thread_id"],
+        checkpoint_ns=row["checkpoint_ns"],
+        checkpoint_id=row["checkpoint_id"],
+        task_id=row["task_id"],
+        node_path=row["node_path"],
+        iteration_path=tuple(map(int, row["iteration_path"].split("/"))) if row["iteration_path"] else (),
+        attempt_id=row["attempt_id"],
+        epoch=row["epoch"],
+        name=row["name"],
+        part=row["part"],
+        key=row["key"],
+        business=bool(row["business"]),
+        payload_digest=row["payload_digest"],
+        status=EffectStatus(row["status"]),
+        tries=row["tries"],
+        receipt=None if row["receipt"] is None else value_of(row["receipt_type"], row["receipt"], serde),
+        receipt_type=row["receipt_type"],
+        compensate=row["compensate"],
+        started_at=moment(row["started_us"]),
+        ended_at=None if row["ended_us"] is None else moment(row["ended_us"]),
+    )
