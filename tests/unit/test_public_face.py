@@ -15,7 +15,7 @@ import pytest
 import langgraph_ext
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLIC_MODULES = ["langgraph_ext", "langgraph_ext.errors", "langgraph_ext.ledger"]
+PUBLIC_MODULES = ["langgraph_ext", "langgraph_ext.errors", "langgraph_ext.ledger", "langgraph_ext.testing"]
 NOT_NAMES_OF_OURS = {"TYPE_CHECKING", "annotations", "import_module"}
 PUBLIC_NAMES = [(module, name) for module in PUBLIC_MODULES for name in import_module(module).__all__]
 
@@ -83,6 +83,15 @@ def test_importing_the_saver_loads_no_engine() -> None:
     rooms = {name.split(".")[1] for name in loaded if name.startswith("langgraph_ext.")}
     assert rooms.isdisjoint({"cli", "engine", "inspect", "nodes", "render", "testing"})
     assert loaded.isdisjoint({"aiosqlite", "psycopg", "rich", "typer"})
+
+
+def test_importing_the_test_tools_loads_no_langgraph() -> None:
+    """The harness itself reads a ledger and starts processes; only these import the graph. They are asked for by name:
+    no other room imports them, but the command line."""
+    loaded = modules_after("import langgraph_ext.testing")
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("langgraph_ext.")}
+    assert {"canonical", "database", "errors", "ledger", "render", "testing"} == rooms
+    assert loaded.isdisjoint({"langgraph", "langchain_core", "pydantic", "aiosqlite", "pytest", "multiprocessing"})
 
 
 def test_the_wheel_holds_types_and_sql_and_nothing_but_the_package(tmp_path: Path) -> None:
