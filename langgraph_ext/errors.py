@@ -8,6 +8,7 @@ do. Messages and details never hold payloads or passwords.
 from __future__ import annotations
 
 __all__ = [
+    "AdmissionError",
     "ConflictError",
     "InvalidArgument",
     "LangGraphExtError",
@@ -57,6 +58,19 @@ class InvalidArgument(LangGraphExtError, ValueError):
     """
 
     code = "invalid_argument"
+
+
+class AdmissionError(LangGraphExtError):
+    """A durable node may not run, or not here; its body was not called.
+
+    Codes: `attempt_running` (an attempt of the same task runs under the same lease), `retry_exhausted` (as many
+        attempts
+    as were allowed have ended without success), `checkpoint_not_stored` (the checkpoint being executed was not stored
+    in time; retryable), `durability_required` (a node with effects runs where nothing is stored until the end),
+    `ledger_missing` (the graph has no LedgerSaver).
+    """
+
+    code = "admission_refused"
 
 
 class ConflictError(LangGraphExtError):

@@ -8,14 +8,38 @@ Paused and succeeded are reached with a marker only, by `settlement.write`; the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger.event_rows import append_event
+from langgraph_ext.ledger.texts import cut
 
-__all__ = ["Attempt", "AttemptStatus", "append_attempt_event", "find", "interrupt_left", "may_move", "start"]
+__all__ = [
+    "Attempt",
+    "AttemptStatus",
+    "EffectClass",
+    "append_attempt_event",
+    "end",
+    "find",
+    "go_on",
+    "interrupt_left",
+    "last_of",
+    "may_move",
+    "start",
+    "writes_of",
+]
+
+
+class EffectClass(StrEnum):
+    """What a durable node does to the outside world."""
+
+    NONE = "none"
+    WRITE = "write"
+    """It acts through recorded effects only."""
+    OPAQUE = "opaque"
+    """It acts otherwise: an attempt that was interrupted may have acted."""
 
 
 class AttemptStatus(StrEnum):
@@ -73,9 +97,15 @@ class Attempt:
     status: AttemptStatus
     digest: str | None
     """Of its marker: how it ended or, once it goes on, paused last."""
+    node: str
+    kind: str | None
+    """What its node says that it is, for whoever lists them."""
+    effect: EffectClass
     started_us: int
-    """Microseconds since the epoch, UTC; so is the next."""
+    """Microseconds since the epoch, UTC; so are the next two."""
     ended_us: int | None
+    authorized_us: int | None
+    """When somebody let the next attempt act in spite of how this one ended."""
 
 
 def may_move(status: AttemptStatus, target: AttemptStatus) -> bool:
@@ -101,6 +131,9 @@ def start(
     ordinal: int,
     epoch: int,
     now_us: int,
+    node: str = "",
+    kind: str | None = None,
+    effect: EffectClass = EffectClass.NONE,
 ) -> Attempt:
     """Begin the next attempt of a visit. Beginning the same one again changes nothing.
 
@@ -116,9 +149,57 @@ def start(
         task_id=task_id,
         ordinal=ordinal,
         epoch=epoch,
+        node=node,
+        kind=kind,
+        effect=effect,
         started_us=now_us,
     )
     return _from_row(tx.one("attempt_get", attempt_id=attempt_id))
+
+
+def last_of(tx: Tx, thread_id: str, checkpoint_id: str, task_id: str, ordinal: int) -> Attempt | None:
+    """The newest attempt of a visit, or of one of its parts; None if there is none."""
+    where = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "task_id": task_id, "ordinal": ordinal}
+    row = tx.maybe("attempt_last", **where)
+    return None if row is None else _from_row(row)
+
+
+def writes_of(tx: Tx, attempt: Attempt) -> bytes:
+    """The serialized result that stands beside an attempt's marker."""
+    writes: bytes = tx.one("attempt_writes", attempt_id=attempt.attempt_id)["writes"]
+    return writes
+
+
+def go_on(tx: Tx, attempt: Attempt, *, epoch: int, now_us: int) -> Attempt:
+    """A paused attempt runs again, as the same attempt, under the epoch of the lease that takes it on."""
+    tx.run("attempt_go_on", attempt_id=attempt.attempt_id, epoch=epoch)
+    resumed = replace(attempt, status=AttemptStatus.RUNNING, epoch=epoch)
+    append_attempt_event(tx, resumed, "resumed", now_us=now_us)
+    return resumed
+
+
+def end(
+    tx: Tx, attempt: Attempt, target: AttemptStatus, *, now_us: int, error: tuple[str, str, str | None] | None = None
+) -> bool:
+    """End an attempt whose body raised or was cancelled (rule L49), with the event that says so.
+
+    Args:
+        tx: The transaction of the wrapper.
+        attempt: The attempt.
+        target: `failed`, `cancelled`, `timed_out` or `interrupted`.
+        now_us: Microseconds since the epoch, UTC.
+        error: Type, message and code of what it raised.
+
+    Returns:
+        Whether it ended now; False if it stands otherwise by now.
+    """
+    current = find(tx, attempt.attempt_id)
+    if current is None or current.epoch != attempt.epoch or not may_move(current.status, target):
+        return False
+    more: dict[str, object] = {}
+    if error is not None:
+        more = {"error_type": error[0], "error_message": cut(error[1]), "error_code": error[2]}
+    return _end(tx, current, target, now_us=now_us, **more)
 
 
 def interrupt_left(tx: Tx, thread_id: str, *, epoch: int, now_us: int) -> tuple[str, ...]:
@@ -141,11 +222,11 @@ def interrupt_left(tx: Tx, thread_id: str, *, epoch: int, now_us: int) -> tuple[
     )
 
 
-def append_attempt_event(tx: Tx, attempt: Attempt, status: AttemptStatus, *, now_us: int, **more: Any) -> None:
-    """Append `attempt.<status>`, for a move that was just made."""
+def append_attempt_event(tx: Tx, attempt: Attempt, what: str, *, now_us: int, **more: Any) -> None:
+    """Append `attempt.<what>`, for a move that was just made."""
     append_event(
         tx,
-        name=f"attempt.{status}",
+        name=f"attempt.{what}",
         run=attempt.run,
         thread_id=attempt.thread_id,
         checkpoint_ns=attempt.checkpoint_ns,
@@ -184,6 +265,10 @@ def _from_row(row: Row) -> Attempt:
         epoch=row["epoch"],
         status=AttemptStatus(row["status"]),
         digest=row["digest"],
+        node=row["node"],
+        kind=row["kind"],
+        effect=EffectClass(row["effect"]),
         started_us=row["started_us"],
         ended_us=row["ended_us"],
+        authorized_us=row["authorized_us"],
     )

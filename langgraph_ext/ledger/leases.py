@@ -36,6 +36,7 @@ __all__ = [
     "atake",
     "cap",
     "check",
+    "give_back",
     "holder",
     "lost",
     "refuse_other_process",
@@ -64,9 +65,11 @@ class Lease:
     acquired_us: int
     """Microseconds since the epoch, UTC; so is the next."""
     expires_us: int
+    whole: bool
+    """Whether it is an invocation's, from its beginning to its end, and not one that an attempt took by itself."""
 
 
-def acquire(tx: Tx, *, thread_id: str, owner: Owner, ttl_us: int, now_us: int) -> Lease:
+def acquire(tx: Tx, *, thread_id: str, owner: Owner, ttl_us: int, now_us: int, whole: bool = False) -> Lease:
     """Hold a thread. Its present holder gets the lease it has, renewed.
 
     Args:
@@ -75,6 +78,7 @@ def acquire(tx: Tx, *, thread_id: str, owner: Owner, ttl_us: int, now_us: int) -
         owner: Who is to hold it.
         ttl_us: For how long, if it is not renewed; of a present holder the lease's own counts.
         now_us: Microseconds since the epoch, UTC.
+        whole: Whether for a whole invocation.
 
     Raises:
         LeaseError: Another owner holds it (`thread_busy`); `details` names it and says until when. If they also hold
@@ -83,9 +87,15 @@ def acquire(tx: Tx, *, thread_id: str, owner: Owner, ttl_us: int, now_us: int) -
     """
     if not 0 < ttl_us <= _LONGEST_TTL_US:
         raise InvalidArgument(f"a lease's TTL is {ttl_us!r} µs; it must be positive, {_LONGEST_TTL_US} at most")
-    hold = {"thread_id": thread_id, "owner": owner.to_text(), "ttl_us": ttl_us, "now_us": now_us}
+    hold = {"thread_id": thread_id, "owner": owner.to_text(), "ttl_us": ttl_us, "now_us": now_us, "whole": int(whole)}
     made = Lease(
-        thread_id=thread_id, epoch=1, owner=owner, ttl_us=ttl_us, acquired_us=now_us, expires_us=now_us + ttl_us
+        thread_id=thread_id,
+        epoch=1,
+        owner=owner,
+        ttl_us=ttl_us,
+        acquired_us=now_us,
+        expires_us=now_us + ttl_us,
+        whole=whole,
     )
     row = tx.maybe("lease_get", thread_id=thread_id)
     if row is None:
@@ -121,6 +131,11 @@ def release(tx: Tx, thread_id: str, epoch: int, *, now_us: int) -> bool:
         Whether it was held.
     """
     return tx.run("lease_release", thread_id=thread_id, epoch=epoch, now_us=now_us) == 1
+
+
+def give_back(tx: Tx, thread_id: str, epoch: int, *, now_us: int) -> bool:
+    """As `release`, of a lease that attempts took by themselves (rule L14): the last of them gives it back."""
+    return tx.run("lease_give_back", thread_id=thread_id, epoch=epoch, now_us=now_us) == 1
 
 
 def check(tx: Tx, thread_id: str, epoch: int) -> None:
@@ -167,10 +182,10 @@ def refuse_other_process(tx: Tx, thread_id: str, *, now_us: int) -> None:
 
 
 def take(database: Database, *, thread_id: str, owner: Owner, ttl_us: int = DEFAULT_TTL_US) -> Lease:
-    """As `acquire`, in a transaction of its own, by the database's clock."""
+    """Hold a thread for a whole invocation: as `acquire`, in a transaction of its own, by the database's clock."""
     now_us = database.clock_us()
     try:
-        return database.transact(acquire, thread_id=thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us)
+        return database.transact(acquire, thread_id=thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us, whole=True)
     except LeaseError as error:
         if _clock_was_put_back(error):
             database.transact(cap, thread_id, now_us=now_us)
@@ -181,7 +196,9 @@ async def atake(database: Database, *, thread_id: str, owner: Owner, ttl_us: int
     """As `take`."""
     now_us = database.clock_us()
     try:
-        return await database.atransact(acquire, thread_id=thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us)
+        return await database.atransact(
+            acquire, thread_id=thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us, whole=True
+        )
     except LeaseError as error:
         if _clock_was_put_back(error):
             await database.atransact(cap, thread_id, now_us=now_us)
@@ -271,4 +288,5 @@ def _from_row(row: Row) -> Lease:
         ttl_us=row["ttl_us"],
         acquired_us=row["acquired_us"],
         expires_us=row["expires_us"],
+        whole=bool(row["whole"]),
     )

@@ -40,6 +40,7 @@ __all__ = [
     "has_child",
     "move",
     "plan",
+    "stop",
 ]
 
 _OPEN = frozenset((RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED))
@@ -272,6 +273,17 @@ def _move(
         details = {**(details or {}), "error_type": error[0], "error_message": error[1]}
     _event(tx, _EVENTS[target], run, at, details)
     return target
+
+
+def stop(tx: Tx, thread_id: str, *, now_us: int) -> None:
+    """The invocation that ran a thread is over: a run it left running has stopped without an end."""
+    newest = tx.maybe("place_newest", thread_id=thread_id)
+    if newest is None:
+        return
+    place = _places(tx, thread_id, newest["checkpoint_id"])[newest["checkpoint_id"]]
+    if place["run"] is not None and place["status"] == RunStatus.RUNNING:
+        at = At(thread_id, newest["checkpoint_id"], now_us)
+        _move(tx, place["run"], RunStatus.RUNNING, RunStatus.IDLE, at, details={"reason": "stopped"})
 
 
 def forget_thread(tx: Tx, thread_id: str) -> None:

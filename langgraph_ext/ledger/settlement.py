@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from langgraph_ext import canonical
 from langgraph_ext.database import Tx
 from langgraph_ext.errors import ConflictError
+from langgraph_ext.ledger import leases
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, append_attempt_event, find, may_move
 from langgraph_ext.ledger.texts import cut
 
@@ -63,6 +64,8 @@ class Staged:
     """The marker's: `sha256:<64 hex>`."""
     writes: bytes
     """The serialized result, of any length."""
+    gives_back: bool = False
+    """Whether its attempt holds the thread's lease by itself (rule L14): the lease is checked, and given back."""
 
 
 class End(NamedTuple):
@@ -83,6 +86,7 @@ def mark(
     writes: bytes,
     error: str | None = None,
     notes: str | None = None,
+    gives_back: bool = False,
 ) -> Staged:
     """Say how an attempt ended.
 
@@ -95,6 +99,7 @@ def mark(
         writes: The serialized result, of any length.
         error: An error that came with it; cut at 64 KiB of UTF-8, and says so.
         notes: What else there is to say; cut likewise.
+        gives_back: Whether its attempt holds the thread's lease by itself.
     """
     content = {
         "format": FORMAT,
@@ -113,6 +118,7 @@ def mark(
         marker=marker,
         digest=canonical.digest(marker),
         writes=writes,
+        gives_back=gives_back,
     )
 
 
@@ -153,6 +159,8 @@ def write(tx: Tx, ends: Iterable[End], *, now_us: int) -> None:
         if moved != 1:
             _conflict(staged, target, f"is {attempt.status} no longer")
         append_attempt_event(tx, attempt, target, now_us=now_us)
+        if staged.gives_back:
+            leases.give_back(tx, attempt.thread_id, staged.epoch, now_us=now_us)
 
 
 def _checked(tx: Tx, staged: Staged) -> End | None:
@@ -169,6 +177,8 @@ def _checked(tx: Tx, staged: Staged) -> End | None:
         _conflict(staged, target, f"is {attempt.status}" + (f" with {attempt.digest}" if attempt.digest else ""))
     if attempt.epoch != staged.epoch:
         _mismatch(staged, f"the attempt runs under epoch {attempt.epoch}, the marker is of epoch {staged.epoch}")
+    if staged.gives_back:
+        leases.check(tx, attempt.thread_id, staged.epoch)
     return End(staged, attempt, target)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError as FutureCancelledError
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
@@ -25,18 +25,28 @@ __all__ = [
     "SCHEDULED",
     "TASKS",
     "around",
+    "checkpoint_of",
+    "checkpoints_in",
+    "durability_in",
+    "execution_in",
     "from_graph",
+    "handlers_in",
     "inside",
     "is_cancellation",
     "is_known_kind",
+    "is_of_a_task",
     "is_plain",
     "is_task",
     "is_timeout",
     "may_go_on",
+    "node_in",
     "questions",
     "root_of",
+    "saver_in",
     "sends",
 ]
+
+H = TypeVar("H")
 
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
 """The task id under which LangGraph stores what it was given rather than what a task wrote, such as an answer."""
@@ -54,6 +64,10 @@ SCHEDULED = "__scheduled__"
 """Channel by which LangGraph notes that a task has scheduled another one."""
 
 _RUNTIME = "__pregel_runtime"
+_SAVER = "__pregel_checkpointer"
+_SCRATCHPAD = "__pregel_scratchpad"
+_DURABILITY = "__pregel_durability"
+_HANDLER = "__error_handler__"
 _INSIDE = "__pregel_task_id"
 TASKS = "__pregel_tasks"
 """Channel of the tasks that `Send` has scheduled."""
@@ -71,6 +85,49 @@ def root_of(config: RunnableConfig) -> str | None:
     """The root graph's checkpoint that is being executed, as a subgraph's config names it."""
     found = (config["configurable"].get("checkpoint_map") or {}).get("")
     return found if isinstance(found, str) else None
+
+
+def is_of_a_task(metadata: Mapping[str, Any]) -> bool:
+    """Whether a runnable with this metadata runs inside a task of a graph."""
+    return any(key.startswith("langgraph_") for key in metadata)
+
+
+def handlers_in(config: RunnableConfig, kind: type[H]) -> Sequence[H]:
+    """The callback handlers of a kind that stand in a config, which holds a list of them or a manager."""
+    callbacks: Any = config.get("callbacks") or ()
+    return [each for each in getattr(callbacks, "handlers", callbacks) if isinstance(each, kind)]
+
+
+def saver_in(config: RunnableConfig) -> object | None:
+    """The checkpointer of the graph that a node runs in."""
+    return config["configurable"].get(_SAVER)
+
+
+def checkpoint_of(config: RunnableConfig) -> str | None:
+    """The checkpoint that a node's task is executing."""
+    info = getattr(config["configurable"].get(_RUNTIME), "execution_info", None)
+    return None if info is None else info.checkpoint_id
+
+
+def checkpoints_in(config: RunnableConfig) -> Mapping[str, str]:
+    """Of each graph that encloses a node, its own included: namespace and checkpoint."""
+    return config["configurable"].get("checkpoint_map") or {}
+
+
+def node_in(config: RunnableConfig) -> str:
+    """The node whose task runs; of an error handler's, the one that it handles."""
+    found = (config.get("metadata") or {}).get("langgraph_node", "")
+    return str(found).removeprefix(_HANDLER)
+
+
+def execution_in(config: RunnableConfig) -> object:
+    """An object that stands for one try of one task: two tries never share one."""
+    return config["configurable"][_SCRATCHPAD]
+
+
+def durability_in(config: RunnableConfig) -> str:
+    """What the caller chose; LangGraph's default where nobody did."""
+    return config["configurable"].get(_DURABILITY) or "async"
 
 
 def around(config: RunnableConfig) -> tuple[tuple[str, str], ...]:

@@ -20,6 +20,7 @@ from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.saver import fields, host, values
 from langgraph_ext.saver.config import Address, encode_metadata, text
 from langgraph_ext.saver.early import Early
+from langgraph_ext.saver.fences import fence
 from langgraph_ext.saver.heads import is_guarded, refuse_a_second_child
 from langgraph_ext.saver.reading import data_behind
 from langgraph_ext.saver.recent import NO_RUN, RecentPut
@@ -38,6 +39,8 @@ class Put(NamedTuple):
     step: runs.Step | None
     """What it says to the ledger, if it has to be told."""
 
+    epoch: int | None
+    """Under which epoch it is made (fences.py)."""
     columns: Columns
     """Those that do not depend on the parent."""
     config: RunnableConfig
@@ -76,6 +79,7 @@ class Whole(NamedTuple):
     guarded: bool
     step: runs.Step | None
     rouses: bool
+    epoch: int | None
     append: None = None
 
 
@@ -88,6 +92,7 @@ def prepare(
     *,
     parent: RecentPut | None,
     refuses: bool,
+    epoch: int | None,
     dumps: values.Dumps,
     stored_us: int,
 ) -> Below | Whole:
@@ -101,6 +106,7 @@ def prepare(
         new_versions: The channels to encode; the parent should have the others.
         parent: If it is remembered.
         refuses: Whether a running graph's second child of its parent is refused.
+        epoch: Under which epoch it is made (fences.py).
         dumps: The serde's encoder.
         stored_us: When: microseconds since the epoch, UTC.
 
@@ -133,7 +139,7 @@ def prepare(
     }
     goes_on = host.may_go_on(held)
     step = attribute(columns, config, checkpoint, metadata, parent, goes_on=goes_on)
-    put = Put(step, columns, config, metadata, refuses, not goes_on, own_fields, packed)
+    put = Put(step, epoch, columns, config, metadata, refuses, not goes_on, own_fields, packed)
     planned = None if parent is None else _below(put, parent)
     return planned or whole(put, dumps)
 
@@ -161,6 +167,7 @@ def _below(put: Put, parent: RecentPut) -> Below | None:
         return None
     stored, row = _laid_out(columns, layout, base)
     row["body"], row["parent_places"] = fields.encode_fields(held, apart), parent.encoded
+    row["epoch"] = put.epoch
     key = columns["thread_id"], columns["checkpoint_ns"]  # the second of two has to see the first
     append = Append("put_append", row, stored, key) if put.step is None else None
     return Below(append, row, stored, put, base)
@@ -175,7 +182,7 @@ def whole(put: Put, dumps: values.Dumps) -> Whole:
         packed = packed._replace(base=fields.encode_base(base))
     body = fields.encode_fields(held, None if base is None else fields.NOTHING)
     step = put.step or step_of(columns)  # what was remembered of its run may be over
-    return Whole({**columns, "body": body}, packed, base, _is_guarded(put), step, put.rouses)
+    return Whole({**columns, "body": body}, packed, base, _is_guarded(put), step, put.rouses, put.epoch)
 
 
 def again(planned: Below | Whole, dumps: values.Dumps) -> Whole:
@@ -199,12 +206,14 @@ def store(tx: Tx, planned: Below | Whole, early: Early | None = None) -> RecentP
     """
     if isinstance(planned, Below):
         row, stored, step = planned.row, planned.stored, planned.put.step
+        fence(tx, row["thread_id"], planned.put.epoch, now_us=row["stored_us"])
         run = None if step is None else runs.plan(tx, step)
         if tx.run("put_append", **(row if run is None else {**row, "run": run.run})) == 0:
             return None
         return _recorded(tx, stored, run, step, _waiting(early, row))
-    columns, packed, base, guarded, step, _, _ = planned
+    columns, packed, base, guarded, step, _, epoch, _ = planned
     checkpoint_id, parent_id = columns["checkpoint_id"], columns["parent_id"]
+    fence(tx, columns["thread_id"], epoch, now_us=columns["stored_us"])
     if guarded:
         refuse_a_second_child(tx, columns["thread_id"], checkpoint_id, parent_id)
     where = Address(columns["thread_id"], columns["checkpoint_ns"], None).namespace

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from functools import partial
 from os import PathLike
 from typing import Any, Literal, Self
+from uuid import uuid4
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -26,12 +27,16 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph_ext.database import Append, Closing, Database, Fsync, Tx, on_a_loop, open_database
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import RunLedger, calls
+from langgraph_ext.ledger.renewal import Renewal
 from langgraph_ext.ledger.settlement import Staged
 from langgraph_ext.saver import delta, listing, puts, reading, task_writes
+from langgraph_ext.saver.attached import Attached
+from langgraph_ext.saver.attaching import Attaching
 from langgraph_ext.saver.config import Address, address_of
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
 from langgraph_ext.saver.identity import Seen
+from langgraph_ext.saver.loops import Loops
 from langgraph_ext.saver.observers import Observer, OnEvent, OnObserverError
 from langgraph_ext.saver.recent import Recent, RecentPut
 from langgraph_ext.saver.removal import Removal
@@ -43,7 +48,7 @@ __all__ = ["LedgerSaver"]
 Concurrency = Literal["refuse", "allow"]
 
 
-class LedgerSaver(Removal, Closing):
+class LedgerSaver(Removal, Attaching, Closing):
     """A checkpointer on a SQLite file, for sync and async graphs alike.
 
     A call that returned is committed, and with `fsync="full"` synced to disk. A call that failed left nothing behind.
@@ -83,6 +88,11 @@ class LedgerSaver(Removal, Closing):
         self.concurrency = concurrency
         self.database = url if isinstance(url, Database) else open_database(url, fsync=fsync)
         self.observer = Observer(on_event, on_observer_error) if on_event else None
+        self.invocation_id = uuid4().hex
+        """Stands for this saver in the leases that its durable nodes take."""
+        self.attached = Attached()
+        self.renewal = Renewal(self.database)
+        self.loops = Loops()
         self.entries = Entries()
         self.recent = Recent()
         self.staging = Staging()
@@ -113,11 +123,12 @@ class LedgerSaver(Removal, Closing):
 
     def close(self) -> None:
         """Finish what was begun, then close; further calls are refused with code `closed`. May be called twice."""
+        self.renewal.close()
         self.database.close()
 
     async def aclose(self) -> None:
         """As `close`, without holding the event loop."""
-        await self.database.aclose()
+        await self.database.aclose()  # which ends the renewal too
 
     @property
     def ledger(self) -> RunLedger:
@@ -146,6 +157,7 @@ class LedgerSaver(Removal, Closing):
         """
         self.database.check()
         address = address_of(config, method="put")
+        self.attached.goes_on(config, address, checkpoint["id"])
         if self.observer:
             self.observer.begin(self.ledger)
         ahead = self.entries.ahead(address.thread_id)
@@ -178,6 +190,7 @@ class LedgerSaver(Removal, Closing):
         """As `put`."""
         self.database.check()
         address = address_of(config, method="put")
+        self.attached.goes_on(config, address, checkpoint["id"])
         if self.observer:
             await self.observer.abegin(self.ledger)
         ahead = self.entries.ahead(address.thread_id)
@@ -227,7 +240,11 @@ class LedgerSaver(Removal, Closing):
                     self.database.submit(self._settling(written, staged), queued=entry.leave)
             else:
                 store = partial(task_writes.store, written=written, early=self.early)
-                self.database.submit(store, append=written.append, may_linger=may_linger, queued=entry.leave)
+                stored: bool | None = self.database.submit(
+                    store, append=written.append, may_linger=may_linger, queued=entry.leave
+                )
+                if written.epoch is not None and stored is None:
+                    self.database.submit(partial(store, again=True))
             if written.call is not None:
                 self.recent.doubt_run(address.thread_id)
         finally:
@@ -260,7 +277,10 @@ class LedgerSaver(Removal, Closing):
             finally:
                 entry.leave()
             with self.staging.settling(staged):
-                await committed
+                stored: bool | None = await committed
+            if written.epoch is not None and stored is None and not staged:
+                store = partial(task_writes.store, written=written, early=self.early, again=True)
+                await self.database.queue(store)
         if written.call is not None:
             self.recent.doubt_run(address.thread_id)
         if self.observer:
@@ -271,15 +291,25 @@ class LedgerSaver(Removal, Closing):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint the config names, or the newest of its thread and namespace; None when there is none."""
         address = address_of(config, method="get_tuple")
+        self.loops.loaded(address.thread_id, address.checkpoint_ns)
+        invocation = self._bind(address)
         stored = self.database.read(reading.fetch, address)
-        return self._decode(stored, config, address) if stored else None
+        found = self._decode(stored, config, address) if stored else None
+        if invocation is not None:
+            self.attached.add(invocation, _id_of(found))
+        return found
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As `get_tuple`."""
         address = address_of(config, method="get_tuple")
-        return await self.database.aread_then(
+        self.loops.loaded(address.thread_id, address.checkpoint_ns)
+        invocation = await self._abind(address)
+        found = await self.database.aread_then(
             lambda stored: self._decode(stored, config, address) if stored else None, reading.fetch, address
         )
+        if invocation is not None:
+            self.attached.add(invocation, _id_of(found))
+        return found
 
     def list(
         self,
@@ -361,6 +391,7 @@ class LedgerSaver(Removal, Closing):
             task_path,
             serde=self.serde,
             seen=self.seen,
+            epoch=self._epoch_of_writes(config, address),
             stored_us=self.database.clock_us(),
         )
 
@@ -380,6 +411,7 @@ class LedgerSaver(Removal, Closing):
             new_versions,
             parent=self.recent.find(*address),
             refuses=self.concurrency == "refuse",
+            epoch=self._epoch_of_put(config, address, metadata),
             dumps=self.serde.dumps_typed,
             stored_us=self.database.clock_us(),
         )
@@ -388,7 +420,7 @@ class LedgerSaver(Removal, Closing):
         assert address.checkpoint_id is not None, "task_writes.prepare refuses a config without a checkpoint"
         return self.staging.of_task(address.thread_id, address.checkpoint_id, task_id)
 
-    def _settling(self, written: task_writes.TaskWrites, staged: Sequence[Staged]) -> Callable[[Tx], None]:
+    def _settling(self, written: task_writes.TaskWrites, staged: Sequence[Staged]) -> Callable[[Tx], bool | None]:
         """The transaction of a `put_writes` that settles what is staged, even if there are no writes."""
         store = partial(task_writes.store, written=written, early=self.early)
         return partial(beside, store=store, staged=staged, now_us=self.database.clock_us())
@@ -437,6 +469,10 @@ class LedgerSaver(Removal, Closing):
 
     def _decode_page(self, page: listing.Page) -> tuple[Sequence[CheckpointTuple], listing.Listing | None]:
         return [reading.decode(stored, self.serde.loads_typed) for stored in page.found], page.rest
+
+
+def _id_of(found: CheckpointTuple | None) -> str | None:
+    return None if found is None else str(found.config["configurable"]["checkpoint_id"])
 
 
 class _Done:

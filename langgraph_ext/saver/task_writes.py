@@ -16,6 +16,7 @@ from langgraph_ext.ledger.task_paths import is_send
 from langgraph_ext.saver import facts, host
 from langgraph_ext.saver.config import Address, text
 from langgraph_ext.saver.early import Early
+from langgraph_ext.saver.fences import fence
 from langgraph_ext.saver.identity import Seen
 from langgraph_ext.saver.writes import answers_in, are_partial, are_regular, encode_writes
 
@@ -31,6 +32,8 @@ class TaskWrites(NamedTuple):
     """None if there are no writes."""
     call: calls.Call | None
     """What it says to the ledger, if it has to be told."""
+    epoch: int | None
+    """Under which epoch it is stored; None if under no lease."""
     regular: bool
     """Whether it holds no error, interrupt, answer or scheduled task."""
 
@@ -44,6 +47,7 @@ def prepare(
     *,
     serde: SerializerProtocol,
     seen: Seen,
+    epoch: int | None,
     stored_us: int,
 ) -> TaskWrites:
     """Check and encode, in the caller's thread.
@@ -56,6 +60,7 @@ def prepare(
         task_path: Its path.
         serde: The saver's.
         seen: Where tasks were seen.
+        epoch: Under which epoch they are stored; None if under no lease.
         stored_us: When: microseconds since the epoch, UTC.
 
     Raises:
@@ -80,21 +85,23 @@ def prepare(
         "partial": 1 if from_graph and not regular and are_partial(writes) else None,
         "details": None,
         "event": event,
+        "epoch": epoch,
         "stored_us": stored_us,
         "body": body,
         "data": data,
     }
     if not writes:
-        return TaskWrites(None, None, None, regular)
+        return TaskWrites(None, None, None, epoch, regular)
     if not from_graph or (regular and not seen.elsewhere(address, task_id, task_path)):
-        return TaskWrites(Append("call_append", row), row, None, regular)
+        append = Append("call_append", row) if epoch is None else Append("call_append_fenced", row, stored=True)
+        return TaskWrites(append, row, None, epoch, regular)
     call = facts.call_of(
         address, config, writes, task_id, task_path, event=event, answers=answers or 0, serde=serde, stored_us=stored_us
     )
     if call.error is not None:
         details = {"error_type": call.error[0], "error_message": call.error[1]}
         row["details"] = canonical.encode_plain(details).decode()
-    return TaskWrites(None, row, call, regular)
+    return TaskWrites(None, row, call, epoch, regular)
 
 
 def may_linger(written: TaskWrites, task_path: str) -> bool:
@@ -106,16 +113,31 @@ def may_linger(written: TaskWrites, task_path: str) -> bool:
     return written.regular and not is_send(task_path)
 
 
-def store(tx: Tx, written: TaskWrites, early: Early | None = None) -> None:
-    """Append them to the log, and tell the ledger; later, if their checkpoint is not there. No writes leave nothing."""
+def store(tx: Tx, written: TaskWrites, early: Early | None = None, *, again: bool = False) -> bool | None:
+    """Append them to the log, and tell the ledger; later, if their checkpoint is not there. No writes leave nothing.
+
+    Args:
+        tx: The open transaction.
+        written: What to store.
+        early: Where calls wait for their checkpoint.
+        again: Whether nobody knows if it was stored before.
+
+    Returns:
+        True; an append of many answers None when nobody can tell whether this one was stored.
+
+    Raises:
+        LeaseError: The thread is another's by now (`lease_lost`).
+    """
     row, call = written.row, written.call
-    if row is None or (tx.repeated and _is_stored(tx, row)):
-        return
+    if row is None or ((again or tx.repeated) and _is_stored(tx, row)):
+        return True
+    fence(tx, str(row["thread_id"]), written.epoch, now_us=0)
     if call is not None:
         calls.check_identity(tx, call)
     tx.run("call_append", **row)
     if call is not None and not calls.record(tx, call) and early is not None:
         early.add(call)
+    return True
 
 
 def _is_stored(tx: Tx, row: Mapping[str, object]) -> bool:

@@ -1,6 +1,9 @@
 -- Queries of attempts and their ends (see migrations/0002_run.sql). Markers and writes may be large: only who needs them
 -- reads them.
 
+-- name: attempt_authorize
+UPDATE attempt SET authorized_us = :now_us WHERE attempt_id = :attempt_id AND authorized_us IS NULL;
+
 -- name: attempt_end
 -- Compare-and-set. Who ends without a marker keeps none, not even that of a pause.
 UPDATE attempt SET status = :target, marker = NULL, digest = NULL, writes = NULL, ended_us = :ended_us
@@ -8,9 +11,24 @@ WHERE attempt_id = :attempt_id AND status = :expected;
 
 -- name: attempt_get
 SELECT
-    attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, started_us,
-    ended_us
+    attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,
+    effect, started_us, ended_us, authorized_us
 FROM attempt WHERE attempt_id = :attempt_id;
+
+-- name: attempt_go_on
+-- Compare-and-set: a paused one runs again, under another epoch. Its marker stays until it ends otherwise.
+UPDATE attempt SET status = 'running', epoch = :epoch
+WHERE attempt_id = :attempt_id AND status = 'paused';
+
+-- name: attempt_last
+-- The newest attempt of a visit.
+SELECT
+    attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,
+    effect, started_us, ended_us, authorized_us
+FROM attempt
+WHERE thread_id = :thread_id AND checkpoint_id = :checkpoint_id AND task_id = :task_id AND ordinal = :ordinal
+ORDER BY number DESC
+LIMIT 1;
 
 -- name: attempt_settle
 -- Compare-and-set.
@@ -20,15 +38,19 @@ WHERE attempt_id = :attempt_id AND status = :expected AND epoch = :epoch;
 -- name: attempt_start
 -- No row changes when this very attempt is there already.
 INSERT INTO attempt (
-    attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, started_us
+    attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, node, kind, effect,
+    started_us
 ) SELECT
     :attempt_id, :run, :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :ordinal,
     (
         SELECT coalesce(max(number), 0) + 1 FROM attempt
         WHERE thread_id = :thread_id AND checkpoint_id = :checkpoint_id AND task_id = :task_id AND ordinal = :ordinal
     ),
-    :epoch, 'running', :started_us
+    :epoch, 'running', :node, :kind, :effect, :started_us
 WHERE NOT EXISTS (SELECT 1 FROM attempt WHERE attempt_id = :attempt_id);
+
+-- name: attempt_writes
+SELECT writes FROM attempt WHERE attempt_id = :attempt_id;
 
 -- name: attempts_delete
 DELETE FROM attempt WHERE thread_id = :thread_id;
@@ -36,11 +58,14 @@ DELETE FROM attempt WHERE thread_id = :thread_id;
 -- name: attempts_left
 -- Running under an epoch that is over.
 SELECT
-    attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, started_us,
-    ended_us
+    attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,
+    effect, started_us, ended_us, authorized_us
 FROM attempt
 WHERE thread_id = :thread_id AND status = 'running' AND epoch < :epoch
 ORDER BY epoch;
 
 -- name: attempts_of_run_delete
 DELETE FROM attempt WHERE run = :run;
+
+-- name: attempts_all
+SELECT node, number, status FROM attempt ORDER BY started_us, attempt_id;

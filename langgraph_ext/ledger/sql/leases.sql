@@ -8,9 +8,18 @@ WHERE thread_id = :thread_id AND released_us IS NULL AND expires_us > :now_us + 
 -- name: lease_get
 SELECT * FROM lease WHERE thread_id = :thread_id;
 
+-- name: lease_give_back
+-- As lease_release, if no attempt runs under it.
+UPDATE lease SET released_us = :now_us
+WHERE thread_id = :thread_id AND epoch = :epoch AND released_us IS NULL
+    AND NOT EXISTS (
+        SELECT 1 FROM attempt
+        WHERE attempt.thread_id = :thread_id AND attempt.status = 'running' AND attempt.epoch = :epoch
+    );
+
 -- name: lease_insert
-INSERT INTO lease (thread_id, epoch, owner, ttl_us, acquired_us, expires_us)
-VALUES (:thread_id, 1, :owner, :ttl_us, :now_us, :now_us + :ttl_us);
+INSERT INTO lease (thread_id, epoch, owner, ttl_us, acquired_us, expires_us, whole)
+VALUES (:thread_id, 1, :owner, :ttl_us, :now_us, :now_us + :ttl_us, :whole);
 
 -- name: lease_release
 -- Compare-and-set: only the holder's.
@@ -26,5 +35,5 @@ WHERE thread_id = :thread_id AND epoch = :epoch AND released_us IS NULL;
 -- Compare-and-set: the next epoch, if :epoch is still the last one.
 UPDATE lease SET
     epoch = epoch + 1, owner = :owner, ttl_us = :ttl_us, acquired_us = :now_us, expires_us = :now_us + :ttl_us,
-    released_us = NULL
+    released_us = NULL, whole = :whole
 WHERE thread_id = :thread_id AND epoch = :epoch;

@@ -24,8 +24,19 @@ INSERT INTO checkpoint_log (
     NULL, :thread_id, :checkpoint_ns, :checkpoint_id, NULL, NULL, NULL, NULL, NULL, NULL, :task_id, :task_path,
     :answers, :partial, :event, :details, :stored_us, NULL, NULL, :body, :data;
 
+-- name: call_append_fenced
+-- As call_append, if the thread is held under :epoch.
+INSERT INTO checkpoint_log (
+    listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, task_id, task_path,
+    answers, partial, event, details, stored_us, metadata, places, body, data
+) SELECT
+    NULL, :thread_id, :checkpoint_ns, :checkpoint_id, NULL, NULL, NULL, NULL, NULL, NULL, :task_id, :task_path,
+    :answers, :partial, :event, :details, :stored_us, NULL, NULL, :body, :data
+WHERE EXISTS (SELECT 1 FROM lease WHERE thread_id = :thread_id AND epoch = :epoch AND released_us IS NULL);
+
 -- name: put_append
--- A put below the newest one of its namespace, if the values of that one lie where the caller says they do.
+-- A put below the newest one of its namespace, if the values of that one lie where the caller says they do, and if the
+-- thread is held under :epoch, or under none (0) by an invocation; anybody may put if that is null.
 INSERT INTO checkpoint_log (
     listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, task_id, task_path,
     answers, partial, event, details, stored_us, metadata, places, body, data
@@ -38,6 +49,12 @@ WHERE :checkpoint_id > :parent_id
         WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed IS NOT NULL
         ORDER BY checkpoint_id DESC
         LIMIT 1
+    )
+    AND (
+        :epoch IS NULL
+        OR :epoch = coalesce((
+            SELECT epoch FROM lease WHERE thread_id = :thread_id AND released_us IS NULL AND (whole = 1 OR :epoch > 0)
+        ), 0)
     );
 
 -- name: put_places

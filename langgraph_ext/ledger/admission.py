@@ -1,0 +1,247 @@
+"""Admission: whether an attempt of a durable body may begin, and as which (rules L16–L22).
+
+Asked in one transaction, in this order: the lease; what the visit is (L2); an attempt that has succeeded gives its
+result back (L16); a paused one goes on (L17); one that runs under an older epoch is given up (L19); what is in doubt
+stops the run until somebody says how it went (L20); the number of attempts is bounded (L21); else the next one starts
+(L22).
+
+A refusal is an answer and no exception: what was found on the way, an attempt that is given up, stays on record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from langgraph_ext.database import Tx
+from langgraph_ext.errors import ConflictError, InvalidArgument, NotFound
+from langgraph_ext.ledger import attempts, effects, leases
+from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, EffectClass
+from langgraph_ext.ledger.event_rows import append_event
+from langgraph_ext.ledger.leases import Lease
+from langgraph_ext.ledger.owners import Owner
+from langgraph_ext.ledger.runs import At, begin_at
+from langgraph_ext.ledger.settlement import TaskKey
+
+__all__ = ["Admitted", "Entry", "Finished", "NotStored", "Refused", "authorize", "enter", "is_stored"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A body at its door."""
+
+    attempt_id: str
+    """Of the attempt that starts, if one does."""
+    thread_id: str
+    checkpoint_ns: str
+    """The saver's."""
+    checkpoint_id: str
+    task_id: str
+    ordinal: int
+    """Which attempt-bearing part of its task, from 0."""
+    anchors: tuple[tuple[str, str], ...]
+    """`(checkpoint_ns, checkpoint_id)` of every checkpoint being executed around it, the root graph's first."""
+    node: str
+    kind: str | None
+    effect: EffectClass
+    stops_in_doubt: bool
+    """Whether an effect in doubt stops it; if not, the body repeats or probes it."""
+    max_attempts: int | None
+    owner: Owner
+    ttl_us: int
+    """Of the lease that it takes, if its invocation holds none."""
+    gives_back: bool
+    """Whether that is so: the lease is its own, for as long as it runs."""
+    now_us: int
+
+
+class Admitted(NamedTuple):
+    """The body runs, as this attempt."""
+
+    attempt: Attempt
+    lease: Lease
+    run_id: str
+    goes_on: bool
+    """Whether it is one that had paused."""
+    given_up: tuple[str, ...]
+    """Attempts of earlier epochs whose ends can come no more."""
+
+
+class Finished(NamedTuple):
+    """The body ran to its end before: this is its result."""
+
+    attempt: Attempt
+    writes: bytes
+
+
+class NotStored(NamedTuple):
+    """A checkpoint being executed is not stored yet."""
+
+    anchor: tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The body does not run."""
+
+    code: str
+    message: str
+    details: dict[str, object] = field(default_factory=dict)
+
+
+def is_stored(tx: Tx, thread_id: str, anchors: Sequence[tuple[str, str]]) -> NotStored | None:
+    """The first of these checkpoints that is not stored; None if all of them are (rule L23)."""
+    for checkpoint_ns, checkpoint_id in anchors:
+        where = {"thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": checkpoint_id}
+        if tx.maybe("place_get", **where) is None:
+            return NotStored((checkpoint_ns, checkpoint_id))
+    return None
+
+
+def enter(tx: Tx, entry: Entry) -> Admitted | Finished | NotStored | Refused:
+    """Decide, and record what was decided.
+
+    Raises:
+        LeaseError: Another invocation holds the thread (`thread_busy`); nothing is written.
+        ConflictError: The visit was something else before (`task_identity_conflict`); nothing is written.
+    """
+    missing = is_stored(tx, entry.thread_id, entry.anchors)
+    if missing is not None:
+        return missing
+    lease = leases.acquire(tx, thread_id=entry.thread_id, owner=entry.owner, ttl_us=entry.ttl_us, now_us=entry.now_us)
+    last = attempts.last_of(tx, entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal)
+    if last is not None:
+        _refuse_another(entry, last)
+        if last.status is AttemptStatus.SUCCEEDED:
+            _give_back(tx, entry, lease)
+            return Finished(last, attempts.writes_of(tx, last))
+    given_up = attempts.interrupt_left(tx, entry.thread_id, epoch=lease.epoch, now_us=entry.now_us)
+    if given_up:
+        effects.doubt_left(tx, given_up, now_us=entry.now_us)
+        last = attempts.last_of(tx, entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal)
+    run, run_id = _run_of(tx, entry)
+    if last is not None and last.status is AttemptStatus.PAUSED:
+        effects.doubt_left(tx, [last.attempt_id], now_us=entry.now_us)
+        attempt = attempts.go_on(tx, last, epoch=lease.epoch, now_us=entry.now_us)
+        return Admitted(attempt, lease, run_id, goes_on=True, given_up=given_up)
+    refused = None if last is None else _refusal(tx, entry, last)
+    if refused is not None:
+        _give_back(tx, entry, lease)
+        return refused
+    attempt = attempts.start(
+        tx,
+        attempt_id=entry.attempt_id,
+        run=run,
+        thread_id=entry.thread_id,
+        checkpoint_ns=entry.checkpoint_ns,
+        checkpoint_id=entry.checkpoint_id,
+        task_id=entry.task_id,
+        ordinal=entry.ordinal,
+        epoch=lease.epoch,
+        now_us=entry.now_us,
+        node=entry.node,
+        kind=entry.kind,
+        effect=entry.effect,
+    )
+    attempts.append_attempt_event(tx, attempt, "started", now_us=entry.now_us)
+    return Admitted(attempt, lease, run_id, goes_on=False, given_up=given_up)
+
+
+def _give_back(tx: Tx, entry: Entry, lease: Lease) -> None:
+    if entry.gives_back:
+        leases.give_back(tx, entry.thread_id, lease.epoch, now_us=entry.now_us)
+
+
+def authorize(tx: Tx, attempt_id: str, *, now_us: int) -> None:
+    """Let the next attempt of a visit act, though nobody knows how this one ended; once.
+
+    Raises:
+        NotFound: There is no such attempt (`attempt_not_found`).
+        InvalidArgument: It is neither interrupted nor left running by an owner that is gone.
+    """
+    attempt = attempts.find(tx, attempt_id)
+    if attempt is None:
+        raise NotFound(f"attempt {attempt_id!r} is not on record; `langgraph-ext show` lists those of a run")
+    lease = leases.holder(tx, attempt.thread_id, now_us=now_us)
+    left = attempt.status is AttemptStatus.RUNNING and (lease is None or lease.epoch != attempt.epoch)
+    if attempt.status is not AttemptStatus.INTERRUPTED and not left:
+        raise InvalidArgument(
+            f"attempt {attempt_id!r} is {attempt.status}: only one that was interrupted, or left running by a process "
+            "that is gone, has to be authorized"
+        )
+    if tx.run("attempt_authorize", attempt_id=attempt_id, now_us=now_us):
+        attempts.append_attempt_event(tx, attempt, "authorized", now_us=now_us)
+
+
+def _refuse_another(entry: Entry, last: Attempt) -> None:
+    known, comes = (last.node, last.kind, last.effect), (entry.node, entry.kind, entry.effect)
+    if known != comes:
+        raise ConflictError(
+            f"task {entry.task_id!r} of checkpoint {entry.checkpoint_id!r} was recorded as node, kind and effect class "
+            f"{tuple(map(str, known))} and comes as {tuple(map(str, comes))}; a visit never changes what it is: give "
+            "the node its old name and declaration back, or begin a new run",
+            code="task_identity_conflict",
+            details={"thread_id": entry.thread_id, "task_id": entry.task_id, "attempt_id": last.attempt_id},
+        )
+
+
+def _run_of(tx: Tx, entry: Entry) -> tuple[int, str]:
+    """The run of the root checkpoint being executed; one begins there if it belongs to none."""
+    root_id = entry.anchors[0][1]
+    place = tx.one("place_get", thread_id=entry.thread_id, checkpoint_ns="", checkpoint_id=root_id)
+    run = place["run"]
+    if run is None:
+        run = begin_at(tx, At(entry.thread_id, root_id, entry.now_us))
+    return run, tx.one("run_get", run=run)["run_id"]
+
+
+def _refusal(tx: Tx, entry: Entry, last: Attempt) -> Refused | None:
+    """Why the next attempt may not start, if it may not (rules L19–L21)."""
+    who: dict[str, object] = {"thread_id": entry.thread_id, "task_id": entry.task_id, "attempt_id": last.attempt_id}
+    if last.status is AttemptStatus.RUNNING:
+        return Refused(
+            "attempt_running",
+            f"node {entry.node!r}: attempt {last.attempt_id!r} of this task is running under the same lease; wait for "
+            "its end",
+            who,
+        )
+    if last.authorized_us is not None:
+        return None
+    if doubts := _doubts(tx, entry, last):
+        named = ", ".join(doubts) or "what it did outside"
+        append_event(
+            tx,
+            name="run.recovery_required",
+            run=last.run,
+            thread_id=entry.thread_id,
+            checkpoint_ns=entry.checkpoint_ns,
+            checkpoint_id=entry.checkpoint_id,
+            details={"attempt_id": last.attempt_id, "effects": doubts},
+            stored_us=entry.now_us,
+        )
+        return Refused(
+            "recovery_required",
+            f"node {entry.node!r}: attempt {last.attempt_id!r} was interrupted and nobody knows the outcome of: "
+            f"{named}. Find out, and record it with ledger.resolve_effect(effect_id, …); or let the next attempt act "
+            "with ledger.authorize_recovery(attempt_id); then invoke again",
+            who | {"effects": doubts},
+        )
+    if entry.max_attempts is not None and last.number >= entry.max_attempts:
+        return Refused(
+            "retry_exhausted",
+            f"node {entry.node!r}: {last.number} attempts of this task have ended without success, and "
+            f"max_attempts={entry.max_attempts}; ledger.authorize_recovery({last.attempt_id!r}) allows one more",
+            who | {"max_attempts": entry.max_attempts},
+        )
+    return None
+
+
+def _doubts(tx: Tx, entry: Entry, last: Attempt) -> list[str]:
+    """Names of what is in doubt, for a body that stops at it."""
+    if entry.effect is EffectClass.OPAQUE and last.status is AttemptStatus.INTERRUPTED:
+        return [f"{entry.node} (opaque)"]
+    if not entry.stops_in_doubt:
+        return []
+    found = effects.in_doubt(tx, visit=TaskKey(entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal))
+    return [f"{effect.name} ({effect.effect_id})" for effect in found]

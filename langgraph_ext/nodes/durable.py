@@ -1,0 +1,147 @@
+"""durable: a node function whose every execution is an attempt on record.
+
+enter    one transaction: the lease, and whether the body may run (ledger/admission.py)
+run      the body
+leave    returned or asking: its end is staged, and stored with the task's writes (rule L4)
+         raised or cancelled: its end is stored at once (rule L49)
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar, overload
+
+from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.ledger.attempts import EffectClass
+from langgraph_ext.nodes import attempt
+from langgraph_ext.nodes.attempt import Declared
+from langgraph_ext.nodes.frame import entered, left
+from langgraph_ext.nodes.place import here
+
+__all__ = ["durable"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+Effect = Literal["none", "write", "opaque"]
+OnUnknown = Literal["stop", "retry", "probe"]
+
+
+@overload
+def durable(fn: F, /) -> F: ...
+
+
+@overload
+def durable(
+    *,
+    effect: Effect = "none",
+    kind: str | None = None,
+    max_attempts: int | None = None,
+    on_unknown: OnUnknown = "stop",
+    probe: Callable[[str], Any] | None = None,
+) -> Callable[[F], F]: ...
+
+
+def durable(
+    fn: Any = None,
+    /,
+    *,
+    effect: Effect = "none",
+    kind: str | None = None,
+    max_attempts: int | None = None,
+    on_unknown: OnUnknown = "stop",
+    probe: Callable[[str], Any] | None = None,
+) -> Any:
+    """Make a node function durable: once its result is stored, its body does not run again for that visit.
+
+    Works for sync and async functions, as nodes, below `@task`, and as functions that a node calls. Outside of a
+    running graph the function is called as it is.
+
+    Args:
+        fn: The function. A parameter named `frame` is given the attempt's `Frame`.
+        effect: What the body does to the outside world. `"none"`: nothing. `"write"`: it acts by `frame.once` only.
+            `"opaque"`: it acts otherwise, so that an attempt that was interrupted is always in doubt.
+        kind: What the node is, for whoever lists its attempts.
+        max_attempts: Bounds the attempts of one visit, over retries, resumes and crashes together; None leaves that to
+            LangGraph's policies.
+        on_unknown: What to do when an earlier attempt left an effect in doubt: `"stop"` until somebody says how it
+            went, `"retry"` with the same idempotency key, or ask `probe`.
+        probe: `probe(key)` returns the receipt, or raises `EffectNotDone`.
+
+    Raises:
+        InvalidArgument: An option is none of these, or they contradict each other.
+    """
+    declared = _declared(effect, kind, max_attempts, on_unknown, probe)
+    return _wrapped(fn, declared) if fn is not None else functools.partial(_wrapped, declared=declared)
+
+
+def _declared(effect: str, kind: str | None, max_attempts: int | None, on_unknown: str, probe: Any) -> Declared:
+    if effect not in ("none", "write", "opaque"):
+        raise InvalidArgument(f'durable: effect is {effect!r}; it must be "none", "write" or "opaque"')
+    if on_unknown not in ("stop", "retry", "probe"):
+        raise InvalidArgument(f'durable: on_unknown is {on_unknown!r}; it must be "stop", "retry" or "probe"')
+    if (on_unknown == "probe") != (probe is not None):
+        raise InvalidArgument('durable: on_unknown="probe" and probe=fn go together')
+    if max_attempts is not None and (type(max_attempts) is not int or max_attempts < 1):
+        raise InvalidArgument(f"durable: max_attempts is {max_attempts!r}; it must be a whole number from 1, or None")
+    return Declared(
+        effect=EffectClass(effect), kind=kind, max_attempts=max_attempts, on_unknown=on_unknown, probe=probe
+    )
+
+
+def _wrapped(fn: Callable[..., Any], declared: Declared) -> Callable[..., Any]:
+    if not callable(fn):
+        raise InvalidArgument(f"durable: {fn!r} is no function")
+    signature = inspect.signature(fn)
+    wants_frame = "frame" in signature.parameters
+
+    def given(kwargs: dict[str, Any], frame: Any) -> dict[str, Any]:
+        return {**kwargs, "frame": frame} if wants_frame else kwargs
+
+    wrapped: Any = (_awrapper if inspect.iscoroutinefunction(fn) else _wrapper)(fn, declared, given)
+    if wants_frame:  # which LangGraph must not look for
+        shown = [parameter for name, parameter in signature.parameters.items() if name != "frame"]
+        wrapped.__signature__ = signature.replace(parameters=shown)
+    return wrapped  # type: ignore[no-any-return]
+
+
+def _wrapper(fn: Any, declared: Declared, given: Any) -> Any:
+    @functools.wraps(fn)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        place = here()
+        if place is None:
+            return fn(*args, **kwargs)
+        if attempt.leaves_no_trace(place, declared):
+            return fn(*args, **given(kwargs, None))
+        admitted = attempt.enter(place, declared)
+        if isinstance(admitted, attempt.Result):
+            return admitted.value
+        with attempt.running(admitted) as running:
+            token = entered(admitted.frame)
+            try:
+                return running.returned(fn(*args, **given(kwargs, admitted.frame)))
+            finally:
+                left(token)
+
+    return wrapper
+
+
+def _awrapper(fn: Any, declared: Declared, given: Any) -> Any:
+    @functools.wraps(fn)
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        place = here()
+        if place is None:
+            return await fn(*args, **kwargs)
+        if attempt.leaves_no_trace(place, declared):
+            return await fn(*args, **given(kwargs, None))
+        admitted = await attempt.aenter(place, declared)
+        if isinstance(admitted, attempt.Result):
+            return admitted.value
+        async with attempt.arunning(admitted) as running:
+            token = entered(admitted.frame)
+            try:
+                return running.returned(await fn(*args, **given(kwargs, admitted.frame)))
+            finally:
+                left(token)
+
+    return wrapper

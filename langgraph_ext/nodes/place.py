@@ -1,0 +1,108 @@
+"""Place: where in a running graph a durable body stands.
+
+LangGraph shows a node a namespace that differs from the one its loop gives the saver, and a checkpoint that need not be
+stored yet; what is needed of both stands here.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_config
+
+from langgraph_ext.errors import AdmissionError
+from langgraph_ext.saver import LedgerSaver, host
+
+__all__ = ["Place", "here"]
+
+_MOST = 4096
+"""Executions whose parts are counted at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The task that calls a durable body, and which of its durable parts this is."""
+
+    saver: LedgerSaver
+    thread_id: str
+    checkpoint_ns: str
+    """The saver's."""
+    checkpoint_id: str
+    task_id: str
+    ordinal: int
+    anchors: tuple[tuple[str, str], ...]
+    """`(checkpoint_ns, checkpoint_id)` of every checkpoint being executed around it, the root graph's first."""
+    node: str
+    durability: str
+    config: RunnableConfig
+    """The node's."""
+
+
+class _Parts:
+    """Counts the durable parts of each execution of a task. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._counted: dict[int, tuple[object, int]] = {}
+        """By identity; the object is held so that none takes its place."""
+
+    def next(self, execution: object) -> int:
+        """Which part of this execution comes now, from 0."""
+        with self._mutex:
+            _, ordinal = self._counted.pop(id(execution), (execution, 0))
+            self._counted[id(execution)] = execution, ordinal + 1
+            if len(self._counted) > _MOST:
+                del self._counted[next(iter(self._counted))]
+        return ordinal
+
+
+_PARTS = _Parts()
+
+
+def here(saver: LedgerSaver | None = None) -> Place | None:
+    """Where the caller stands; None outside of a running graph, where nothing is durable and nothing repeats.
+
+    Args:
+        saver: Whose ledger to use; the graph's checkpointer by default.
+
+    Raises:
+        AdmissionError: The graph has no checkpointer with a ledger (`ledger_missing`).
+    """
+    try:
+        config: RunnableConfig = get_config()
+    except RuntimeError:
+        return None
+    saver = saver or _saver_in(config)
+    checkpoint_id = host.checkpoint_of(config)
+    configurable: dict[str, Any] = config["configurable"]
+    anchors = tuple(sorted(host.checkpoints_in(config).items(), key=lambda anchor: len(anchor[0])))
+    task_id = host.inside(config)
+    assert checkpoint_id is not None, "a task of a graph with a checkpointer executes a checkpoint"
+    assert task_id is not None, "and has an id"
+    return Place(
+        saver=saver,
+        thread_id=str(configurable["thread_id"]),
+        checkpoint_ns=next((ns for ns, executed in anchors if executed == checkpoint_id), ""),
+        checkpoint_id=checkpoint_id,
+        task_id=task_id,
+        ordinal=_PARTS.next(host.execution_in(config)),
+        anchors=anchors or (("", checkpoint_id),),
+        node=host.node_in(config),
+        durability=host.durability_in(config),
+        config=config,
+    )
+
+
+def _saver_in(config: RunnableConfig) -> LedgerSaver:
+    found = host.saver_in(config)
+    ledger = getattr(found, "ledger", None)
+    if ledger is None:
+        raise AdmissionError(
+            f"a durable node needs a ledger, and this graph's checkpointer is {type(found).__name__}; compile the "
+            'graph with checkpointer=LedgerSaver("runs.db")',
+            code="ledger_missing",
+        )
+    return cast(LedgerSaver, found)  # or an adapter around one, such as LangGraph's server has

@@ -1,0 +1,130 @@
+"""Attaching: what the saver does for attached graphs: the lease of each invocation, its renewal, its end, and fences."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from langchain_core.runnables import RunnableConfig
+
+from langgraph_ext.database import Database, Tx, on_a_loop
+from langgraph_ext.errors import LeaseError
+from langgraph_ext.ledger import leases, runs
+from langgraph_ext.ledger.renewal import Renewal
+from langgraph_ext.saver import host
+from langgraph_ext.saver.attached import Attached, Invocation, take_begun
+from langgraph_ext.saver.config import Address
+from langgraph_ext.saver.fences import UNATTACHED
+
+__all__ = ["Attaching"]
+
+_LOGGER = logging.getLogger("langgraph_ext")
+
+_LOOK_AGAIN_SECONDS = 0.05
+"""How often a waiting invocation asks whether the thread is free."""
+
+
+class Attaching:
+    """The part of the saver that knows of leases."""
+
+    database: Database
+    attached: Attached
+    renewal: Renewal
+
+    def _bind(self, address: Address) -> Invocation | None:
+        """Take the lease of the invocation whose first `get_tuple` this is, if it is one of an attached graph.
+
+        Raises:
+            LeaseError: Another invocation holds the thread (`thread_busy`).
+        """
+        invocation = None if address.checkpoint_ns else take_begun()
+        if invocation is None:
+            return None
+        deadline = _deadline(invocation)
+        while True:
+            try:
+                return self._hold(
+                    invocation, leases.take(self.database, thread_id=address.thread_id, **_asked(invocation))
+                )
+            except LeaseError:
+                if time.monotonic() >= deadline:
+                    raise
+            time.sleep(_LOOK_AGAIN_SECONDS)
+
+    async def _abind(self, address: Address) -> Invocation | None:
+        """As `_bind`."""
+        invocation = None if address.checkpoint_ns else take_begun()
+        if invocation is None:
+            return None
+        deadline = _deadline(invocation)
+        while True:
+            try:
+                return self._hold(
+                    invocation, await leases.atake(self.database, thread_id=address.thread_id, **_asked(invocation))
+                )
+            except LeaseError:
+                if time.monotonic() >= deadline:
+                    raise
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+
+    def _hold(self, invocation: Invocation, lease: leases.Lease) -> Invocation:
+        invocation.lease = lease
+        invocation.give_back = partial(self._give_back, invocation)
+        self.renewal.add(lease, partial(setattr, invocation, "lost"))
+        return invocation
+
+    def _give_back(self, invocation: Invocation) -> None:
+        """The invocation is over. On an event loop nothing waits for the commit: what comes next queues behind it."""
+        lease, invocation.give_back = invocation.lease, None
+        assert lease is not None, "it was given out with the lease"
+        self.renewal.remove(lease.thread_id, lease.epoch)
+        self.attached.remove(invocation)
+        end = partial(_end, lease=lease, now_us=self.database.clock_us())
+        if on_a_loop():
+            self.database.queue(end).add_done_callback(_log_failure)
+        else:
+            self.database.transact(end)
+
+    def _epoch_of_put(self, config: RunnableConfig, address: Address, metadata: Mapping[str, Any]) -> int | None:
+        """Under which epoch a put is made; None if anybody may make it."""
+        if not host.from_graph(config):
+            return None
+        if self.attached.any:
+            root_id = host.root_of(config) if address.checkpoint_ns else address.checkpoint_id
+            invocation = self.attached.of(config, address.thread_id, root_id)
+            if invocation is not None:
+                assert invocation.lease is not None
+                return invocation.lease.epoch
+        return None if address.checkpoint_ns or metadata.get("source") not in ("input", "loop") else UNATTACHED
+
+    def _epoch_of_writes(self, config: RunnableConfig, address: Address) -> int | None:
+        """Under which epoch a task's writes are stored; None if under no lease."""
+        if not self.attached.any:
+            return None
+        root_id = host.root_of(config) if address.checkpoint_ns else address.checkpoint_id
+        invocation = self.attached.of(config, address.thread_id, root_id)
+        return None if invocation is None or invocation.lease is None else invocation.lease.epoch
+
+
+def _deadline(invocation: Invocation) -> float:
+    return time.monotonic() + (invocation.wait_seconds if invocation.on_busy == "wait" else 0.0)
+
+
+def _asked(invocation: Invocation) -> dict[str, Any]:
+    return {"owner": invocation.owner, "ttl_us": invocation.ttl_us}
+
+
+def _end(tx: Tx, *, lease: leases.Lease, now_us: int) -> None:
+    """Release the lease; a run that its loop left running, without an end or a question, is idle."""
+    if leases.release(tx, lease.thread_id, lease.epoch, now_us=now_us):
+        runs.stop(tx, lease.thread_id, now_us=now_us)
+
+
+def _log_failure(ended: asyncio.Future[Any]) -> None:
+    error = None if ended.cancelled() else ended.exception()
+    if error is not None:
+        _LOGGER.warning("a lease was not given back, and holds until it expires: %s", getattr(error, "code", error))

@@ -1,0 +1,111 @@
+"""with_ledger: a graph whose invocations each hold their thread (rules L12–L14).
+
+The graph stays a compiled LangGraph: all that is added is a callback handler, LangChain's own way of adding behaviour.
+It marks the beginning of an invocation; the saver takes the lease at the `get_tuple` that follows, and the handler
+gives it back when the invocation has ended, in whatever way.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+from uuid import UUID
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.pregel import Pregel
+
+from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.saver.attached import Invocation, LedgerHandler, OnBusy, begun
+from langgraph_ext.saver.host import is_of_a_task
+
+__all__ = ["LedgerCallbackHandler", "with_ledger"]
+
+G = TypeVar("G", bound=Pregel[Any, Any, Any, Any])
+
+
+class LedgerCallbackHandler(LedgerHandler):
+    """Has every invocation it is told of hold its thread. One may be used for any number of graphs and invocations.
+
+    Args:
+        lease_ttl_seconds: How long a lease holds that is not renewed; it is, at a third of that, from a thread of its
+            own.
+        on_busy: What to do when another invocation holds the thread: `"reject"` it (`thread_busy`), or `"wait"`.
+        wait_seconds: How long to wait at most.
+    """
+
+    run_inline = True
+    raise_error = True
+
+    def __init__(
+        self, *, lease_ttl_seconds: float = 30.0, on_busy: OnBusy = "reject", wait_seconds: float = 60.0
+    ) -> None:
+        if not 0.1 <= lease_ttl_seconds <= 86_400:
+            raise InvalidArgument(f"lease_ttl_seconds is {lease_ttl_seconds!r}; it must lie between 0.1 and 86,400")
+        if on_busy not in ("reject", "wait"):
+            raise InvalidArgument(f'on_busy is {on_busy!r}; it must be "reject" or "wait"')
+        if wait_seconds < 0:
+            raise InvalidArgument(f"wait_seconds is {wait_seconds!r}; it must not be negative")
+        self.lease_ttl_seconds, self.on_busy, self.wait_seconds = lease_ttl_seconds, on_busy, wait_seconds
+        self._running: dict[UUID, Invocation] = {}
+
+    def on_chain_start(
+        self,
+        serialized: dict[str, Any],
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """A graph, or something in it, begins."""
+        if is_of_a_task(metadata or {}):
+            return
+        invocation = Invocation(
+            invocation_id=run_id.hex,
+            ttl_us=round(self.lease_ttl_seconds * 1e6),
+            on_busy=self.on_busy,
+            wait_seconds=self.wait_seconds,
+        )
+        self._running[run_id] = invocation
+        begun(invocation)
+
+    def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
+        """It ended, or asks."""
+        self._ended(run_id)
+
+    def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
+        """It failed, was cancelled, or its stream was left."""
+        self._ended(run_id)
+
+    def _ended(self, run_id: UUID) -> None:
+        invocation = self._running.pop(run_id, None)
+        if invocation is not None and invocation.give_back is not None:
+            invocation.give_back()
+
+
+def with_ledger(
+    graph: G, *, lease_ttl_seconds: float = 30.0, on_busy: OnBusy = "reject", wait_seconds: float = 60.0
+) -> G:
+    """The graph, each of whose invocations holds its thread from its beginning to its end.
+
+    Meanwhile nobody else runs on that thread, from any process, and whoever has lost it writes nothing more. The
+    graph's checkpointer has to be a `LedgerSaver`.
+
+    Args:
+        graph: A compiled graph.
+        lease_ttl_seconds: See `LedgerCallbackHandler`, as for the others.
+        on_busy: What to do when another invocation holds the thread.
+        wait_seconds: How long to wait at most.
+
+    Raises:
+        InvalidArgument: An option is out of range, or the graph has another checkpointer.
+    """
+    if graph.checkpointer is not None and not hasattr(graph.checkpointer, "ledger"):
+        raise InvalidArgument(
+            f"with_ledger: the graph's checkpointer is {type(graph.checkpointer).__name__}; compile it with "
+            'checkpointer=LedgerSaver("runs.db")'
+        )
+    handler = LedgerCallbackHandler(lease_ttl_seconds=lease_ttl_seconds, on_busy=on_busy, wait_seconds=wait_seconds)
+    attached: RunnableConfig = {"callbacks": [handler]}
+    return graph.with_config(attached)

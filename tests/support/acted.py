@@ -1,0 +1,69 @@
+"""Graphs of durable nodes, in both forms, and what is on record of their attempts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from langgraph_ext import LedgerSaver
+from langgraph_ext.nodes import Frame, durable
+from tests.support.apps import CONFIG, Boom
+from tests.support.driver import Form
+
+__all__ = ["Acts"]
+
+
+class Acts:
+    """Makes durable nodes in one form, runs graphs in it, and counts how often each body ran."""
+
+    def __init__(self, saver: LedgerSaver, form: Form, durability: str, loop: asyncio.AbstractEventLoop) -> None:
+        self.saver, self.form, self.durability, self.loop = saver, form, durability, loop
+        self.ran: list[str] = []
+        """The node of each body that ran, in order."""
+
+    def node(self, name: str, body: Callable[[Frame], Any] | None = None, **options: Any) -> Any:
+        """A durable node that says its name, or what `body(frame)` returns."""
+
+        def act(frame: Frame) -> Any:
+            self.ran.append(name)
+            return {"log": [name]} if body is None else body(frame)
+
+        if self.form == "sync":
+
+            @durable(**options)
+            def node(state: Any, frame: Frame) -> Any:
+                return act(frame)
+
+            return node
+
+        @durable(**options)
+        async def anode(state: Any, frame: Frame) -> Any:
+            return act(frame)
+
+        return anode
+
+    def run(self, app: Any, given: Any = ("in",), config: Any = CONFIG, **options: Any) -> Any:
+        """Run until it ends, fails or asks."""
+        given = {"log": list(given)} if isinstance(given, tuple) else given
+        options = {"durability": self.durability, **options}
+        try:
+            if self.form == "sync":
+                return app.invoke(given, config, **options)
+            return self.loop.run_until_complete(app.ainvoke(given, config, **options))
+        except Boom:
+            return None
+
+    def attempts(self) -> list[tuple[str, int, str]]:
+        """Node, number and status of every attempt, the oldest first."""
+        rows = self.saver.database.read(lambda tx: tx.all("attempts_all"))
+        return [(row["node"], row["number"], row["status"]) for row in rows]
+
+    def events(self, *nouns: str) -> list[str]:
+        """Names of the events of these nouns."""
+        return [e.name for e in self.saver.ledger.events(limit=10_000) if e.name.partition(".")[0] in nouns]
+
+    def lease(self) -> tuple[int, bool]:
+        """The thread's epoch, and whether it is held; behind what was queued before."""
+        row = self.saver.database.transact(lambda tx: tx.one("lease_get", thread_id="t"))
+        return row["epoch"], row["released_us"] is None

@@ -1,0 +1,99 @@
+"""What the processes of the killed durable nodes do: run a graph whose second node kills the process, or resume it."""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+
+from langgraph_ext import LedgerSaver
+from langgraph_ext.errors import LangGraphExtError
+from langgraph_ext.nodes import Frame, durable
+from tests.support.faults import kill_myself
+
+CONFIG: Any = {"configurable": {"thread_id": "run"}}
+
+
+class State(TypedDict):
+    log: Annotated[list[str], operator.add]
+
+
+def ran(folder: str) -> list[str]:
+    """The bodies that have run, in all processes, in order."""
+    return (Path(folder) / "ran").read_text().split()
+
+
+def build(folder: str, form: str, effect: Any) -> Any:
+    """a → b, which kills its process the first time → c."""
+    killed = Path(folder) / "killed"
+
+    def say(name: str) -> None:
+        with (Path(folder) / "ran").open("a") as file:
+            file.write(f"{name}\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def node(name: str) -> Any:
+        def act(frame: Frame) -> Any:
+            say(f"{name}:{frame.place.task_id}")
+            if name == "b" and not killed.exists():
+                killed.touch()
+                kill_myself()
+            return {"log": [name]}
+
+        if form == "sync":
+
+            @durable(effect=effect if name == "b" else "none")
+            def body(state: State, frame: Frame) -> Any:
+                return act(frame)
+
+            return body
+
+        @durable(effect=effect if name == "b" else "none")
+        async def abody(state: State, frame: Frame) -> Any:
+            return act(frame)
+
+        return abody
+
+    builder = StateGraph(State)
+    before = START
+    for name in "abc":
+        builder.add_node(name, node(name)).add_edge(before, name)
+        before = name
+    return builder.add_edge(before, END)
+
+
+def run(folder: str, form: str, durability: Any, effect: str, resume: bool) -> tuple[str, list[Any]]:
+    """Run or resume; returns the error's code (or "done") and node, number and status of every attempt."""
+    with LedgerSaver(f"{folder}/runs.db") as saver:
+        app = build(folder, form, effect).compile(checkpointer=saver)
+        given: Any = None if resume else {"log": ["in"]}
+        code = "done"
+        try:
+            if form == "sync":
+                app.invoke(given, CONFIG, durability=durability)
+            else:
+                asyncio.run(app.ainvoke(given, CONFIG, durability=durability))
+        except LangGraphExtError as error:
+            code = error.code
+        rows = saver.database.read(lambda tx: tx.all("attempts_all"))
+        assert saver.ledger.verify() == []
+    return code, [(row["node"], row["number"], row["status"]) for row in rows]
+
+
+def authorize(folder: str) -> None:
+    """Let the next attempt act."""
+    from langgraph_ext.ledger import admission
+
+    with LedgerSaver(f"{folder}/runs.db") as saver, suppress(StopIteration):
+        attempt = next(
+            event.details["attempt_id"]
+            for event in saver.ledger.events(limit=1000)
+            if event.name == "attempt.interrupted"
+        )
+        saver.database.transact(admission.authorize, attempt, now_us=saver.database.clock_us())
