@@ -4,7 +4,7 @@ Each lease is renewed at a third of its TTL, by the monotonic clock: a wall cloc
 that is busy is asked again until the lease would have expired. A lease that is lost is told of once, and forgotten.
 
 The thread begins with the first lease, and ends when there is none for a while, when `close` is called, or when whoever
-made the `Renewal` forgets it: it keeps neither that nor the database alive.
+made the `Renewal` forgets it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Renewal:
         self._database.check()
         roster = self._rosters.get(Ancestry.forks)
         if roster is None:
-            roster = self._rosters.setdefault(Ancestry.forks, _Roster(weakref.ref(self._database)))
+            roster = self._rosters.setdefault(Ancestry.forks, _Roster(self._database))
         left_us = min(lease.ttl_us, lease.expires_us - self._database.clock_us())
         held = _Held(lease, on_lost, ends=time.monotonic() + left_us / 1e6)
         if self._closed or not roster.add(held):
@@ -109,15 +109,15 @@ class _Held:
         self.ends = ends
         self.due = ends - self.ttl * (1 - 1 / _PART)
 
-    def put_off(self) -> None:
+    def put_off(self, now: float) -> None:
         """Try again in a while, and when it would expire at the latest."""
-        self.due = min(time.monotonic() + self.ttl / _AGAIN, self.ends)
+        self.due = min(now + self.ttl / _AGAIN, self.ends)
 
 
 class _Roster:
     """The leases, and the thread that renews them. The mutex is held for moments only, never during a transaction."""
 
-    def __init__(self, database: Callable[[], Database | None]) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
         self._mutex = threading.Lock()
         self._held: dict[tuple[str, int], _Held] = {}
@@ -160,8 +160,9 @@ class _Roster:
 
     def _serve(self) -> None:
         try:
-            while self._wait() and self._renew(self._due()):
-                pass
+            while self._wait():
+                if due := self._due():
+                    self._renew(due)
         except BaseException as error:
             with self._mutex:
                 self._thread, left = None, list(self._held.values())
@@ -193,28 +194,26 @@ class _Roster:
             due = sorted((held for held in self._held.values() if held.due <= now), key=_by_end)
         return due[:_GROUP]
 
-    def _renew(self, due: list[_Held]) -> bool:
-        """Renew these leases in one transaction; False if there is no database any more."""
-        database = self._database()
-        if database is None or not due:
-            return database is not None
-        begun = time.monotonic()
+    def _renew(self, due: list[_Held]) -> None:
+        """Renew these leases in one transaction."""
+        begun, keys, now_us = time.monotonic(), [held.key for held in due], self._database.clock_us()
         try:
-            answers = database.transact(_renew_each, [held.key for held in due], now_us=database.clock_us())
+            answers = self._database.transact(_renew_each, keys, now_us=now_us)
         except StoreError as error:
-            if error.code in _FOR_GOOD:
-                self._tell_all(due, error)
-            else:
-                self._tell_all([held for held in due if held.ends <= time.monotonic()], error)
-                for held in due:
-                    held.put_off()
-            return True
-        for held, error_or_none in zip(due, answers, strict=True):
-            if error_or_none is None:
+            self._put_off(due, error)
+            return
+        for held, lost in zip(due, answers, strict=True):
+            if lost is None:
                 held.holds_until(begun + held.ttl)
             else:
-                self._tell(held, error_or_none)
-        return True
+                self._tell(held, lost)
+
+    def _put_off(self, due: list[_Held], error: StoreError) -> None:
+        """The store did not answer: try again, but where it is in vain or too late."""
+        now = time.monotonic()
+        self._tell_all([held for held in due if error.code in _FOR_GOOD or held.ends <= now], error)
+        for held in due:
+            held.put_off(now)
 
     def _tell_all(self, all_held: Iterable[_Held], cause: BaseException) -> None:
         for held in all_held:

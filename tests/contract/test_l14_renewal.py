@@ -15,11 +15,12 @@ import pytest
 
 from langgraph_ext.database import Database, open_database
 from langgraph_ext.database.connection import WriteConnection
+from langgraph_ext.database.forks import Ancestry
 from langgraph_ext.errors import LeaseError, StoreError
 from langgraph_ext.ledger import leases, renewal
 from langgraph_ext.ledger.leases import Lease, release, take
 from langgraph_ext.ledger.renewal import Renewal
-from tests.database.notes import until
+from tests.database.notes import nobody_waits_long, until
 from tests.support import leased
 from tests.support.faults import Child, run
 from tests.support.leased import SECOND, ask, elsewhere, happened, here, outcome
@@ -131,6 +132,16 @@ def test_l14_a_lease_is_renewed_at_a_third_of_its_ttl(database: Database, renewi
     until(lambda: expires_us(path) > lease.expires_us, "it is renewed")
 
     assert SECOND // 3 <= expires_us(path) - lease.expires_us < SECOND
+
+
+def test_l14_a_short_lease_does_not_wait_for_a_long_one(database: Database, renewing: Renewal, path: Path) -> None:
+    """The thread sleeps until the next one is due, and is woken for one that is due before."""
+    renewing.add(hold(database, thread="long", ttl_us=60 * SECOND), lambda _: None)
+    until(lambda: renewing._rosters[Ancestry.forks]._looks_at > time.monotonic(), "it sleeps")
+    lease = hold(database)
+    renewing.add(lease, lambda _: None)
+
+    until(lambda: expires_us(path) > lease.expires_us, "it is renewed", 3)
 
 
 def test_l14_a_lease_that_is_lost_is_told_of_once(
@@ -245,26 +256,30 @@ def test_l14_the_thread_ends_when_there_is_nothing_to_do(
 
 
 def test_l14_closing_ends_the_thread(database: Database, renewing: Renewal, told: list[LeaseError]) -> None:
-    """Nobody is told; further leases are refused; it may be closed twice."""
-    lease = hold(database)
+    """At once; nobody is told; further leases are refused; it may be closed twice."""
+    lease = hold(database, ttl_us=60 * SECOND)
     renewing.add(lease, told.append)
-    renewing.close()
-    renewing.close()
+    with nobody_waits_long(3):
+        renewing.close()
+        renewing.close()
 
     assert ([], []) == (threads(), told)
     assert "closed" == outcome(renewing.add, lease, told.append)
 
 
-def test_l14_it_may_be_closed_by_what_it_tells(database: Database, renewing: Renewal) -> None:
+def test_l14_it_may_be_closed_by_what_it_tells(
+    database: Database, renewing: Renewal, caplog: pytest.LogCaptureFixture
+) -> None:
     """Whoever stops everything when a lease is lost does not wait for itself."""
     renewing.add(hold(database), lambda _: renewing.close())
     database.transact(release, "t", 1, now_us=database.clock_us())
 
     until(lambda: not threads(), "the thread ends")
+    assert [] == caplog.records
 
 
 def test_l14_a_renewal_that_is_forgotten_ends_its_thread(path: Path) -> None:
-    """With leases still to be renewed; it keeps no database alive."""
+    """At once, with leases still to be renewed; nothing keeps its database alive then."""
     database = open_database(path)
     forgotten, alive = Renewal(database), weakref.ref(database)
     forgotten.add(hold(database, ttl_us=60 * SECOND), lambda _: None)
@@ -272,19 +287,20 @@ def test_l14_a_renewal_that_is_forgotten_ends_its_thread(path: Path) -> None:
     del forgotten, database
     gc.collect()
 
-    until(lambda: not threads(), "the thread ends")
+    until(lambda: not threads(), "the thread ends", 3)
     assert alive() is None
 
 
 def test_l14_a_database_that_is_closed_loses_its_leases(
     database: Database, renewing: Renewal, told: list[LeaseError]
 ) -> None:
-    """They are told of at once, since trying again is in vain; it takes in no more."""
-    lease = hold(database)
+    """They are told of when they are due, since trying again is in vain; it takes in no more."""
+    lease = hold(database, ttl_us=2 * SECOND)
     renewing.add(lease, told.append)
     database.close()
     until(lambda: told, "it is told")
 
+    assert database.clock_us() < lease.expires_us
     assert "closed" in str(told[0])
     assert "closed" == outcome(renewing.add, lease, told.append)
 
@@ -293,6 +309,12 @@ def test_l14_a_database_that_is_closed_loses_its_leases(
 def test_l14_a_forked_child_renews_nothing_of_its_parent(path: Path) -> None:
     """It is refused, hangs nowhere, and does no harm: its parent's lease lives on."""
     assert {"child": 7, "told": []} == run(leased.renew_over_a_fork, str(path)).value()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_l14_a_renewal_that_was_only_made_may_be_used_after_a_fork(path: Path) -> None:
+    """Servers make their objects first and fork then: parent and child each have a thread of their own."""
+    assert [7, 7] == run(leased.renew_after_a_fork, str(path)).value()
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process can be stopped here")

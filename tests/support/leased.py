@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -13,12 +13,14 @@ from typing import Any
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Database, Tx, open_database
+from langgraph_ext.database.forks import Ancestry
 from langgraph_ext.errors import LangGraphExtError, LeaseError
 from langgraph_ext.ledger import leases
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.leases import Lease
 from langgraph_ext.ledger.owners import Owner, is_gone
 from langgraph_ext.ledger.renewal import Renewal
+from tests.database.notes import until
 from tests.support.attempts import NOW_US
 from tests.support.faults import Line, Points, faulty, kill_myself
 
@@ -185,17 +187,43 @@ def renew_over_a_fork(path: str) -> dict[str, Any]:
     lease = leases.take(database, thread_id="t", owner=here(), ttl_us=ttl_us)
     told: list[str] = []
     renewal.add(lease, lambda error: told.append(error.code))
-    child = os.fork()
-    if child == 0:
-        said = outcome(renewal.add, lease, told.append)
-        renewal.remove("t", lease.epoch)
-        renewal.close()
-        os._exit(7 if said == "forked" and not told else 1)
+    with renewal._rosters[Ancestry.forks]._mutex:  # as the thread may hold it at that moment: nobody gives it back
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            said = outcome(renewal.add, lease, told.append)
+            renewal.remove("t", lease.epoch)
+            renewal.close()
+            os._exit(7 if said == "forked" and not told else 1)
     _, status = os.waitpid(child, 0)
-    give_up = time.monotonic() + 5
-    while ask(Path(path), "SELECT expires_us FROM lease") == [(lease.expires_us,)]:
-        assert time.monotonic() < give_up, "the parent's lease is renewed no more"
-        time.sleep(0.01)
+    until_renewed(path, lease)
     renewal.close()
     database.close()
     return {"child": os.waitstatus_to_exitcode(status), "told": told}
+
+
+def renew_after_a_fork(path: str) -> list[int]:
+    """Make a renewal, fork, and use it on both sides; the exit code of the child, and of what the parent did."""
+    open_database(path).close()
+    database = open_database(path)
+    renewal = Renewal(database)
+
+    def renew(thread: str) -> int:
+        lease = leases.take(database, thread_id=thread, owner=here(), ttl_us=SECOND // 3)
+        renewal.add(lease, print)
+        until_renewed(path, lease)
+        renewal.close()
+        return 7
+
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        os._exit(renew("child"))
+    _, status = os.waitpid(child, 0)
+    return [os.waitstatus_to_exitcode(status), renew("parent")]
+
+
+def until_renewed(path: str, lease: Lease) -> None:
+    """Wait until the database says that a lease was renewed."""
+    before, sql = [(lease.expires_us,)], "SELECT expires_us FROM lease WHERE thread_id = ?"
+    until(lambda: ask(Path(path), sql, lease.thread_id) != before, "the lease is renewed", 5)
