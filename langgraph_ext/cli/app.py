@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from langgraph_ext import __version__
+from langgraph_ext import __version__, canonical
 from langgraph_ext.cli.checkup import check_up
 from langgraph_ext.cli.ending import Status, exits_with_code, say
 from langgraph_ext.cli.options import AfterOption, DatabaseOption, JsonOption, NoPayloadsOption, RunArgument
 from langgraph_ext.cli.place import find, opened, run_id_of
 from langgraph_ext.cli.plain import plain
 from langgraph_ext.cli.printing import Printer, print_json
-from langgraph_ext.cli.questions import Questions, interrupts_of, shown_by
-from langgraph_ext.cli.story import run_node
+from langgraph_ext.cli.questions import Questions, effects_of, interrupts_of, shown_by
+from langgraph_ext.cli.story import effect_node, run_node
 from langgraph_ext.cli.told import event_line, run_lines
+from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import RunLedger
 from langgraph_ext.ledger.records import Event, RunStatus
 from langgraph_ext.render import Column, draw, table
@@ -32,7 +33,7 @@ _PAGE = 1000
 """Events read at a time."""
 
 app = typer.Typer(
-    help="Look at the runs in a database of langgraph-ext. No command changes a run.",
+    help="Look at the runs in a database of langgraph-ext. Only resolve-effect changes one.",
     epilog="Exit status: 0 done; 1 something is wrong (verify, doctor); 2 not done, stderr says why.",
     no_args_is_help=True,
     add_completion=False,
@@ -91,7 +92,7 @@ def show(
     db: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a run as a tree: its visits in order, their outcomes, errors and questions.
+    """Show a run as a tree: its visits in order, their outcomes, errors, effects and questions.
 
     Behind a visit stands when it ended, counted from the start of the run.
     """
@@ -99,17 +100,21 @@ def show(
         run_id = run_id_of(ledger, run)
         found = ledger.run(run_id)
         visits = ledger.visits(run_id, inherited=True)
-        questions = interrupts_of(ledger, run_id)
+        questions, effects = interrupts_of(ledger, run_id), effects_of(ledger, run_id)
         if as_json:
-            asked = plain(questions)
+            asked, done = plain(questions), plain(effects)
             if no_payloads:
-                asked = [{name: part for name, part in each.items() if name != "value"} for each in asked]
-            print_json({"run": plain(found), "visits": plain(visits), "interrupts": asked})
+                asked, done = _without("value", asked), _without("receipt", done)
+            print_json({"run": plain(found), "visits": plain(visits), "interrupts": asked, "effects": done})
             return
         printer = Printer()
         shown = shown_by(payloads=not no_payloads, only_ascii=printer.fit.only_ascii)
-        tree = run_node(found, visits, questions, now=datetime.now(UTC), shown=shown)
+        tree = run_node(found, visits, questions, effects, now=datetime.now(UTC), shown=shown)
         printer.lines(draw(tree, printer.fit))
+
+
+def _without(name: str, records: list[dict[str, object]]) -> list[dict[str, object]]:
+    return [{field: part for field, part in each.items() if field != name} for each in records]
 
 
 @app.command()
@@ -162,6 +167,43 @@ def _read(ledger: RunLedger, run_id: str | None, after: int, limit: int) -> Iter
             return
         limit -= len(page)
         after = page[-1].cursor
+
+
+@app.command("resolve-effect")
+def resolve_effect(
+    effect: Annotated[str, typer.Argument(metavar="EFFECT_ID", help="The effect's id, as show prints it.")],
+    receipt: Annotated[
+        str | None, typer.Option("--receipt", metavar="JSON", help="It happened, and this is what shows it.")
+    ] = None,
+    did_not_happen: Annotated[bool, typer.Option("--did-not-happen", help="Nothing was done.")] = False,
+    db: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what an effect in doubt came to, after looking it up outside. Once: the first word counts.
+
+    The run goes on when it is invoked again: with the receipt, or by doing it then.
+    """
+    with exits_with_code(), opened(db) as ledger:
+        found = ledger.resolve_effect(effect, **_said(receipt, did_not_happen=did_not_happen))
+        if as_json:
+            print_json({"effect": plain(found)})
+            return
+        printer = Printer()
+        shown = shown_by(payloads=True, only_ascii=printer.fit.only_ascii)
+        printer.lines(draw(effect_node(found, shown), printer.fit))
+
+
+def _said(receipt: str | None, *, did_not_happen: bool) -> dict[str, Any]:
+    """What the options say of an effect, as `resolve_effect` takes it."""
+    said: dict[str, Any] = {"happened": False} if did_not_happen else {}
+    if receipt is not None:
+        try:
+            said["receipt"] = canonical.decode(receipt.encode())
+        except ValueError:
+            raise InvalidArgument("--receipt is not JSON; quote it for the shell: --receipt '{\"id\": 7}'") from None
+    if len(said) != 1:
+        raise InvalidArgument("pass --receipt JSON or --did-not-happen, one of them")
+    return said
 
 
 @app.command()

@@ -20,7 +20,9 @@ DatabaseOption = Annotated[
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs; times are ISO 8601, UTC.")]
 
-NoPayloadsOption = Annotated[bool, typer.Option("--no-payloads", help="Do not print what was asked in interrupts.")]
+NoPayloadsOption = Annotated[
+    bool, typer.Option("--no-payloads", help="Print neither what was asked in interrupts nor receipts of effects.")
+]
 
 AfterOption = Annotated[
     int, typer.Option("--after", metavar="N", min=0, help="Only events behind this cursor; 0 is the beginning.")

@@ -20,6 +20,9 @@ _BY_ROLE = {"branch": "dim", "title": "bold", "label": "", "note": ""}
 _BY_STATUS = {
     "succeeded": "green",
     "answered": "green",
+    "committed": "green",
+    "started": "cyan",
+    "unknown": "bold red",
     "running": "cyan",
     "paused": "yellow",
     "pending": "yellow",

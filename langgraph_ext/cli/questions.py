@@ -1,13 +1,13 @@
-"""Questions of runs, found by their id when an event names one, and how their payloads are shown."""
+"""Questions and effects of runs, all of them or by id where an event names one; how payloads and receipts are shown."""
 
 from __future__ import annotations
 
 from langgraph_ext.cli.story import Shown
 from langgraph_ext.ledger import RunLedger
-from langgraph_ext.ledger.records import Event, Interrupt
+from langgraph_ext.ledger.records import Effect, Event, Interrupt
 from langgraph_ext.render import payload
 
-__all__ = ["Questions", "interrupts_of", "shown_by"]
+__all__ = ["Questions", "effects_of", "interrupts_of", "shown_by"]
 
 _PAGE = 1000
 _COLUMNS = 60
@@ -15,14 +15,17 @@ _COLUMNS = 60
 
 
 def shown_by(*, payloads: bool, only_ascii: bool) -> Shown:
-    """How payloads are shown: shortened, or not at all."""
+    """How payloads and receipts are shown: shortened, or not at all."""
 
-    def shown(question: Interrupt) -> str:
+    def shown(told: Interrupt | Effect) -> str:
         if not payloads:
             return ""
-        if question.value is None and question.value_type != "json":
-            return f"<{question.value_type}>"
-        return payload(question.value, columns=_COLUMNS, only_ascii=only_ascii)
+        kind, value = (
+            (told.value_type, told.value) if isinstance(told, Interrupt) else (told.receipt_type, told.receipt)
+        )
+        if value is None and kind != "json":
+            return f"<{kind}>"
+        return payload(value, columns=_COLUMNS, only_ascii=only_ascii)
 
     return shown
 
@@ -34,6 +37,18 @@ def interrupts_of(ledger: RunLedger, run_id: str) -> list[Interrupt]:
     while page := ledger.interrupts(run_id=run_id, after=after, limit=_PAGE):
         found += page
         after = page[-1].interrupt_id
+        if len(page) < _PAGE:
+            break
+    return found
+
+
+def effects_of(ledger: RunLedger, run_id: str) -> list[Effect]:
+    """All effects of a run, in the order in which they began."""
+    found: list[Effect] = []
+    after: str | None = None
+    while page := ledger.effects(run_id, after=after, limit=_PAGE):
+        found += page
+        after = page[-1].effect_id
         if len(page) < _PAGE:
             break
     return found

@@ -1,4 +1,4 @@
-"""A run as a tree: its visits in order, each in the visit that it is a part of, with the questions it asked."""
+"""A run as a tree: its visits in order, each in the visit it is a part of, with what it asked and did outside."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from langgraph_ext.cli.plain import iso
-from langgraph_ext.ledger.records import Interrupt, Run, RunStatus, Visit, VisitKind, VisitStatus
+from langgraph_ext.ledger.records import Effect, EffectStatus, Interrupt, Run, RunStatus, Visit, VisitKind, VisitStatus
 from langgraph_ext.render import Node, duration, first_line
 
-__all__ = ["Shown", "run_node", "span_of"]
+__all__ = ["Shown", "effect_node", "run_node", "span_of"]
 
-Shown = Callable[[Interrupt], str]
-"""How a question's payload is shown; empty text hides it."""
+Shown = Callable[[Interrupt | Effect], str]
+"""How a question's payload, or an effect's receipt, is shown; empty text hides it."""
 
-_Asker = tuple[str, str]
+_Actor = tuple[str, str]
 """Checkpoint and task."""
 
 _Counted = tuple[str, VisitKind, str | None, str, int | None]
@@ -34,25 +34,59 @@ class _Branch:
     inside: list[_Branch] = field(default_factory=list)
 
 
-def run_node(run: Run, visits: Sequence[Visit], questions: Sequence[Interrupt], *, now: datetime, shown: Shown) -> Node:
+def run_node(
+    run: Run,
+    visits: Sequence[Visit],
+    questions: Sequence[Interrupt],
+    effects: Sequence[Effect] = (),
+    *,
+    now: datetime,
+    shown: Shown,
+) -> Node:
     """A run with all that happened in it.
 
     Args:
         run: The run.
         visits: Its visits, by transition, the inherited ones first.
         questions: Its interrupts, in their order.
+        effects: Its effects, in their order.
         now: For how long a running run has been running.
-        shown: How payloads are shown.
+        shown: How payloads and receipts are shown.
     """
-    asked: dict[_Asker, list[Interrupt]] = defaultdict(list)
+    asked: dict[_Actor, list[Interrupt]] = defaultdict(list)
     for question in questions:
         asked[question.checkpoint_id, question.task_id].append(question)
-    askers = {(visit.checkpoint_id, visit.task_id) for visit in visits}
-    nobodys = [question for asker, group in asked.items() if asker not in askers for question in group]
+    done: dict[_Actor, list[Effect]] = defaultdict(list)
+    for effect in effects:
+        done[effect.checkpoint_id, effect.task_id].append(effect)
+    actors = {(visit.checkpoint_id, visit.task_id) for visit in visits}
+    asked_by_nobody = [question for actor, group in asked.items() if actor not in actors for question in group]
+    done_by_nobody = [effect for actor, group in done.items() if actor not in actors for effect in group]
     several = {_counted(visit) for visit in visits if visit.ordinal > 1}
-    teller = _Teller(run=run, asked=asked, several=several, shown=shown)
-    children = [teller.node(branch) for branch in _grown(visits)] + teller.questions(nobodys)
-    return Node(label=f"run {run.run_id}", status=run.status, notes=_of_run(run, now), children=tuple(children))
+    teller = _Teller(run=run, asked=asked, done=done, several=several, shown=shown)
+    children = [teller.node(branch) for branch in _grown(visits)]
+    children += teller.effects(done_by_nobody) + teller.questions(asked_by_nobody)
+    notes = (*_of_run(run, now), _doubts(effects))
+    return Node(label=f"run {run.run_id}", status=run.status, notes=notes, children=tuple(children))
+
+
+def _doubts(effects: Sequence[Effect]) -> str:
+    count = sum(effect.in_doubt for effect in effects)
+    return f"{count} effect{'s' if count > 1 else ''} in doubt" if count else ""
+
+
+def effect_node(effect: Effect, shown: Shown) -> Node:
+    """An effect, and where it stands."""
+    return Node(
+        label=f"effect {effect.name}" + (f" [{effect.part}]" if effect.part else ""),
+        status=effect.status,
+        notes=(
+            "in doubt" if effect.in_doubt and effect.status is not EffectStatus.UNKNOWN else "",
+            f"id {effect.effect_id}",
+            f"{effect.tries} calls" if effect.tries > 1 else "",
+            "" if effect.receipt_type is None else shown(effect),
+        ),
+    )
 
 
 def span_of(run: Run, now: datetime) -> str:
@@ -127,7 +161,8 @@ class _Teller:
     """Says of every branch what is to be read."""
 
     run: Run
-    asked: dict[_Asker, list[Interrupt]]
+    asked: dict[_Actor, list[Interrupt]]
+    done: dict[_Actor, list[Effect]]
     several: set[_Counted]
     """What was visited more than once."""
     shown: Shown
@@ -138,13 +173,18 @@ class _Teller:
         if branch.visit is None:
             return Node(label=branch.name, status="not ended", children=children)
         visit = branch.visit
-        asked = self.questions(self.asked.get((visit.checkpoint_id, visit.task_id), []))
+        actor = visit.checkpoint_id, visit.task_id
+        done, asked = self.effects(self.done.get(actor, [])), self.questions(self.asked.get(actor, []))
         return Node(
             label=branch.name + self._which(visit),
             status=visit.status,
             notes=self._notes(visit),
-            children=(*children, *asked),
+            children=(*children, *done, *asked),
         )
+
+    def effects(self, done: Iterable[Effect]) -> list[Node]:
+        """What was done outside, and where that stands."""
+        return [effect_node(effect, self.shown) for effect in done]
 
     def questions(self, asked: Iterable[Interrupt]) -> list[Node]:
         """What was asked, and where that stands."""

@@ -1,6 +1,6 @@
 """The ledger: what is known of every run, in the database of the checkpoints.
 
-`RunLedger` reads it; the saver writes it, in the transactions that store checkpoints and writes.
+`RunLedger` reads it, and resolves effects; the saver writes it, in the transactions that store checkpoints and writes.
 """
 
 from langgraph_ext.ledger.ledger import RunLedger

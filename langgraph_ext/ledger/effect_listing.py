@@ -10,6 +10,7 @@ from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import effects
+from langgraph_ext.ledger.attempts import AttemptStatus
 from langgraph_ext.ledger.effect_rows import Receipt, known
 from langgraph_ext.ledger.listing import Serde, value_of
 from langgraph_ext.ledger.records import Effect, EffectStatus
@@ -128,6 +129,7 @@ def _record(row: Row, serde: Serde | None) -> Effect:
         business=bool(row["business"]),
         payload_digest=row["payload_digest"],
         status=EffectStatus(row["status"]),
+        in_doubt=_is_in_doubt(row),
         tries=row["tries"],
         receipt=None if row["receipt"] is None else value_of(row["receipt_type"], row["receipt"], serde),
         receipt_type=row["receipt_type"],
@@ -135,3 +137,11 @@ def _record(row: Row, serde: Serde | None) -> Effect:
         started_at=moment(row["started_us"]),
         ended_at=None if row["ended_us"] is None else moment(row["ended_us"]),
     )
+
+
+def _is_in_doubt(row: Row) -> bool:
+    """As `effects.in_doubt` finds them."""
+    if row["status"] not in (EffectStatus.STARTED, EffectStatus.UNKNOWN):
+        return False
+    runs = row["attempt_status"] == AttemptStatus.RUNNING and row["attempt_epoch"] == row["epoch"]
+    return row["calling_us"] is None or not runs

@@ -200,6 +200,9 @@ class Effect:
     payload_digest: str
     """`sha256:<64 hex>` of what the call was given."""
     status: EffectStatus
+    in_doubt: bool
+    """Whether nobody knows if it happened: `unknown`, or `started` by an attempt that is over; and no call of it can be
+    running any more."""
     tries: int
     """How often it was called, as far as is known."""
     receipt: Any

@@ -11,7 +11,7 @@ import pytest
 from langgraph_ext import RunLedger
 from langgraph_ext.database import open_database
 from langgraph_ext.errors import ConflictError, InvalidArgument, NotFound
-from langgraph_ext.ledger import EffectStatus
+from langgraph_ext.ledger import EffectStatus, effects
 from langgraph_ext.ledger.effect_listing import receipt_of
 from tests.support import attempts
 from tests.support.build import cid
@@ -87,6 +87,26 @@ def test_an_effect_says_what_was_done_where(rows: Rows, reader: Reader) -> None:
         found.compensate,
     )
     assert 9 == (found.ended_at - found.started_at).microseconds
+
+
+def test_an_effect_says_whether_it_is_in_doubt(rows: Rows, reader: Reader) -> None:
+    """Unknown, or started by an attempt that is over or goes on in another process; not while a call may run."""
+    rows.begun()
+    rows.attempt("runs", status="running", ended_us=None, epoch=2)
+    rows.attempt("lost", status="interrupted", number=2, writes=None)
+    rows.effect("1", attempt_id="runs", epoch=2, status="started")
+    rows.effect("2", attempt_id="runs", epoch=1, status="started")
+    rows.effect("3", attempt_id="lost", status="started")
+    rows.effect("4", attempt_id="gone", status="started")
+    rows.effect("5", attempt_id="runs", epoch=2, status="unknown")
+    rows.effect("6", attempt_id="runs", epoch=2, status="unknown", calling_us=NOW_US)
+    rows.effect("7", attempt_id="lost", status="unknown", calling_us=NOW_US)
+    rows.effect("8", attempt_id="lost")
+
+    assert ["2", "3", "4", "5", "7"] == [each.effect_id for each in reader.effects() if each.in_doubt]
+    assert ["2", "3", "4", "5", "7"] == [
+        each.effect_id for each in reader.ledger.database.read(effects.in_doubt, run=1)
+    ]
 
 
 def test_a_receipt_that_is_no_json_needs_a_serde(

@@ -16,7 +16,7 @@ from langgraph_ext.errors import ConflictError, InvalidArgument, NotFound, Store
 from langgraph_ext.ledger import EffectStatus, effects
 from langgraph_ext.ledger.effect_keys import derived_key
 from langgraph_ext.ledger.effect_rows import Receipt, find
-from langgraph_ext.ledger.effects import Done, ToCall
+from langgraph_ext.ledger.effects import Done, InDoubt, ToCall
 from tests.support import attempts
 from tests.support.attempts import HERE, NOW_US
 from tests.support.build import checkpoint, config, metadata
@@ -171,6 +171,14 @@ def test_l28_what_did_not_happen_may_be_tried_again_in_the_same_attempt(database
     assert ["not_happened", "not_happened", "started"] == statuses(path)
 
 
+def test_l28_what_did_not_happen_is_not_begun_again_under_its_id(database: Database) -> None:
+    """It keeps its row: the next one is another effect."""
+    database.transact(begun)
+    database.transact(effects.not_happened, frame(), "e1", now_us=LATER)
+    with pytest.raises(ConflictError, match="effect_conflict"):
+        database.transact(begin)
+
+
 # -- each transaction may be run again
 
 
@@ -181,6 +189,15 @@ def test_l28_the_same_begin_again_is_no_other(database: Database, path: Path) ->
 
     assert first == database.transact(begin)
     assert before == everything(path)
+
+
+def test_l28_the_same_begin_later_finds_what_became_of_it(database: Database) -> None:
+    """It may be called only as long as nobody has said what the call came to."""
+    database.transact(begun)
+    database.transact(effects.doubt, frame(), "e1", now_us=LATER)
+    assert isinstance(database.transact(begin), InDoubt)
+    database.transact(commit)
+    assert isinstance(database.transact(begin), Done)
 
 
 @pytest.mark.parametrize("receipt", [PAID, None])

@@ -220,3 +220,23 @@ def test_l30_in_another_go_at_an_attempt_the_old_call_is_in_doubt(database: Data
     database.transact(attempts.force, "a1", "running", epoch=2)
 
     assert ["e1"] == ids(database.read(effects.in_doubt, visit=VISIT))
+
+
+def test_l30_nor_is_it_live_there(database: Database) -> None:
+    """The body asks for it in its second go, and may call again."""
+    database.transact(attempts.force, "a1", "running", epoch=2)
+    found = database.transact(begin, "e2", by=frame(epoch=2))
+
+    assert isinstance(found, InDoubt)
+    assert not found.live
+    assert 2 == database.transact(effects.again, frame(epoch=2), "e1", now_us=LATER).epoch
+
+
+def test_l30_another_attempts_call_is_not_put_in_doubt(database: Database, path: Path) -> None:
+    """Only who calls can say that its call raised."""
+    database.transact(attempts.begin, "b1", task="other")
+    before = everything(path)
+    with pytest.raises(ConflictError, match="effect_conflict"):
+        database.transact(effects.doubt, frame("b1"), "e1", now_us=LATER)
+
+    assert before == everything(path)

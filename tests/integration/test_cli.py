@@ -19,6 +19,10 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send, interrupt
 
 from langgraph_ext import LedgerSaver
+from langgraph_ext.ledger import attempts, effects
+from langgraph_ext.ledger.effect_rows import Receipt
+from langgraph_ext.ledger.rows import run_named
+from tests.support.effects import begin, frame
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "evil\x1b[2J\rname\n"
@@ -193,7 +197,7 @@ def test_payloads_can_be_hidden(db: Path, args: list[str]) -> None:
 def test_show_gives_programs_everything(db: Path) -> None:
     """Run, visits and interrupts, the payloads in full."""
     found = documents(db, "show", "aa-done")
-    assert {"run", "visits", "interrupts"} == set(found)
+    assert {"run", "visits", "interrupts", "effects"} == set(found)
     assert "succeeded" == found["run"]["status"]
     paths = ["load", "price", "price", "review/ask", "review", "ship"]
     assert sorted(paths) == sorted(visit["node_path"] for visit in found["visits"])
@@ -226,6 +230,88 @@ def test_lines_fit_the_terminal(db: Path) -> None:
 def test_a_terminal_gets_colours_and_a_pipe_gets_none(db: Path) -> None:
     assert "\x1b[31mfailed\x1b[0m" in ask(db, "runs", FORCE_COLOR="1", TERM="xterm")
     assert "\x1b" not in ask(db, "runs")
+
+
+# -- effects
+
+
+@pytest.fixture
+def effects_db(tmp_path: Path) -> Path:
+    """A database whose first run has done one thing outside, and is in doubt about two others."""
+    path = tmp_path / "effects.db"
+    write(path)
+    with LedgerSaver(path) as saver:
+        database = saver.database
+        visits = {visit.node: visit for visit in saver.ledger.visits("aa-done")}
+        run = database.read(lambda tx: run_named(tx, "aa-done")["run"])
+        for attempt, node in (("a1", "load"), ("a2", "ship")):
+            at = visits[node]
+            place = {"thread_id": "one", "checkpoint_ns": "", "checkpoint_id": at.checkpoint_id, "task_id": at.task_id}
+            database.transact(attempts.start, attempt_id=attempt, run=run, ordinal=0, epoch=1, now_us=1, **place)
+        by = [frame(attempt, run=run) for attempt in ("a1", "a2")]
+        database.transact(begin, "e-paid", by=by[0], key="1", part=HOSTILE)
+        receipt = Receipt("json", json.dumps({"paid": HOSTILE}).encode())
+        database.transact(effects.commit, by[0], "e-paid", receipt=receipt, now_us=2)
+        database.transact(begin, "e-mail", by=by[1], key="2", name="mail")
+        database.transact(effects.doubt, by[1], "e-mail", now_us=2)
+        database.transact(begin, "e-lost", by=by[1], key="3", name="call")
+        database.transact(attempts.interrupt_left, "one", epoch=2, now_us=3)
+    return path
+
+
+def test_effects_stand_under_the_visit_that_acted(effects_db: Path) -> None:
+    """With their receipts; the run says how many are in doubt."""
+    shown = masked(ask(effects_db, "show", "aa"))
+    paid = r"effect charge [evil\x1b[2J\r" + r'name\n]  committed  id e-paid  {"paid":"evil\u001b[2J\rname\n"}'
+    assert shown.splitlines()[0].endswith("  2 effects in doubt")
+    assert f"├─ load  succeeded  +T\n│  └─ {paid}\n" in shown
+    assert "   ├─ effect call  started  in doubt  id e-lost\n   └─ effect mail  unknown  id e-mail\n" in shown
+
+
+def test_effects_are_given_to_programs_and_receipts_can_be_hidden(effects_db: Path) -> None:
+    found = documents(effects_db, "show", "aa")["effects"]
+    assert [("e-lost", True), ("e-mail", True), ("e-paid", False)] == [
+        (each["effect_id"], each["in_doubt"]) for each in found
+    ]
+    assert {"paid": HOSTILE} in [each["receipt"] for each in found]
+    for options in ([], ["--json"]):
+        assert "paid" not in ask(effects_db, "show", "aa", "--no-payloads", *options).replace("e-paid", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--receipt", '{"id": 7}'], 'effect mail  committed  id e-mail  {"id":7}\n'),
+        (["--receipt", "null"], "effect mail  committed  id e-mail  null\n"),
+        (["--did-not-happen"], "effect mail  not_happened  id e-mail\n"),
+    ],
+)
+def test_l31_an_effect_in_doubt_is_resolved(effects_db: Path, options: list[str], said: str) -> None:
+    """The same word again says the same; the ledger is sound afterwards."""
+    assert said == ask(effects_db, "resolve-effect", "e-mail", *options)
+    assert said == ask(effects_db, "resolve-effect", "e-mail", *options)
+    assert said.split()[2] == documents(effects_db, "resolve-effect", "e-mail", *options)["effect"]["status"]
+    assert "  1 effect in doubt\n" in ask(effects_db, "show", "aa")
+    assert "sound: no findings\n" == ask(effects_db, "verify")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["e-mail"], "pass --receipt JSON or --did-not-happen, one of them"),
+        (["e-mail", "--receipt", "1", "--did-not-happen"], "pass --receipt JSON or --did-not-happen, one of them"),
+        (["e-mail", "--receipt", "{paid}"], "--receipt is not JSON"),
+        (["e-nothing", "--did-not-happen"], "effect 'e-nothing' is not in this ledger"),
+        (["e-paid", "--did-not-happen"], "effect 'e-paid' ('charge') is committed"),
+    ],
+)
+def test_l31_what_cannot_be_resolved_is_one_line_and_exit_status_2(
+    effects_db: Path, args: list[str], said: str
+) -> None:
+    ran = run("resolve-effect", *args, "--db", effects_db)
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert ran.stderr.startswith(f"error: {said}")
+    assert 1 == ran.stderr.count("\n")
 
 
 # -- events

@@ -104,9 +104,9 @@ class Rows:
         }
         self.insert("interrupt", **{**row, **columns})
 
-    def attempt(self, name: str, run: int = 1, *, number: int = 1, writes: bytes = b"w", **columns: Any) -> None:
-        """An attempt that succeeded, with a sound marker."""
-        marker = canonical.encode({"outcome": "succeeded", "writes": canonical.digest(writes)})
+    def attempt(self, name: str, run: int = 1, *, number: int = 1, writes: bytes | None = b"w", **columns: Any) -> None:
+        """An attempt that succeeded, with a sound marker; without writes, none."""
+        marker = writes and canonical.encode({"outcome": "succeeded", "writes": canonical.digest(writes)})
         row = {
             "attempt_id": name,
             "run": run,
@@ -119,7 +119,7 @@ class Rows:
             "epoch": 1,
             "status": "succeeded",
             "marker": marker,
-            "digest": canonical.digest(marker),
+            "digest": marker and canonical.digest(marker),
             "writes": writes,
             "started_us": NOW_US,
             "ended_us": NOW_US,
