@@ -91,9 +91,19 @@ class Ended:
         return "returned" in self.said
 
     @property
-    def struck(self) -> list[str] | None:
-        """The statements of the transaction in which it killed itself; None if it did not."""
-        return self.said.get("struck")
+    def struck(self) -> bool:
+        """Whether it killed itself."""
+        return "struck" in self.said
+
+    @property
+    def statements(self) -> list[str]:
+        """The names of the statements of the transaction in which it killed itself, the one about to run included."""
+        return list(self.said["struck"]["statements"])
+
+    @property
+    def told(self) -> str:
+        """What that transaction tells the ledger; empty if it is no event."""
+        return str(self.said["struck"]["told"])
 
     @property
     def raised(self) -> str | None:
@@ -101,8 +111,8 @@ class Ended:
         return self.said.get("raised")
 
     @property
-    def committed(self) -> list[dict[str, Any]]:
-        """The transactions of a run without a kill."""
+    def committed(self) -> list[int]:
+        """Of a run without a kill: how many statements each transaction had."""
         return list(self.said.get("committed", ()))
 
 

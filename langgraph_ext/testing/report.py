@@ -31,7 +31,7 @@ class CrashFinding:
     """`effect_repeated`, `effect_missing`, `effect_unexpected`, `run_status`, `raised`, `died`, `hangs`, or
     `ledger:CODE` with a code of `RunLedger.verify`."""
     transaction: str
-    """What was killed, in words: what the transaction tells the ledger, and between which statements."""
+    """What was killed, in words: the events of the transaction, or else its statements; inside, between which two."""
     message: str
     """What was wrong."""
     database: str
