@@ -11,6 +11,7 @@ import typer
 
 from langgraph_ext import __version__
 from langgraph_ext.cli.checkup import check_up
+from langgraph_ext.cli.crash_test import crash_test
 from langgraph_ext.cli.ending import Status, exits_with_code, say
 from langgraph_ext.cli.options import AfterOption, DatabaseOption, JsonOption, NoPayloadsOption, RunArgument
 from langgraph_ext.cli.place import find, opened, run_id_of
@@ -32,8 +33,8 @@ _PAGE = 1000
 """Events read at a time."""
 
 app = typer.Typer(
-    help="Look at the runs in a database of langgraph-ext. No command changes a run.",
-    epilog="Exit status: 0 done; 1 something is wrong (verify, doctor); 2 not done, stderr says why.",
+    help="Look at the runs in a database of langgraph-ext, and crash your own in a test. No command changes a run.",
+    epilog="Exit status: 0 done; 1 something is wrong (verify, doctor, crash-test); 2 not done, stderr says why.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -204,3 +205,6 @@ def doctor(db: DatabaseOption = None, as_json: JsonOption = False) -> None:
             printer.lines(table(columns, list(checkup.as_rows()), printer.uncut, titles=False))
     if checkup.problems:
         raise typer.Exit(Status.FOUND)
+
+
+app.command("crash-test")(crash_test)

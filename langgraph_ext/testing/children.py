@@ -125,7 +125,7 @@ class Children:
         timeout_seconds: How long a child may run.
 
     Raises:
-        InvalidArgument: The scenario cannot be loaded; the message ends with what was printed.
+        InvalidArgument: The scenario cannot be loaded; a note holds what was printed meanwhile.
     """
 
     def __init__(self, scenario: Scenario, *, path: Sequence[str], timeout_seconds: float) -> None:
@@ -144,11 +144,14 @@ class Children:
             )
         self._answers = self._line.makefile("r", encoding="utf-8")
         try:
-            answer = self._heard(_IMPORT_SECONDS)
+            try:
+                answer = self._heard(_IMPORT_SECONDS)
+            except RuntimeError as error:
+                answer = {"failed": str(error)}
             if "failed" in answer:
-                raise InvalidArgument(
-                    f"scenario {str(scenario)!r} cannot be loaded: {answer['failed']}\n{self._said()}"
-                )
+                failed = InvalidArgument(f"scenario {str(scenario)!r} cannot be loaded: {answer['failed']}")
+                failed.add_note(self._said())
+                raise failed
         except BaseException:
             self.close()
             raise
@@ -185,11 +188,11 @@ class Children:
         try:
             answer = self._answers.readline()
         except TimeoutError:
-            raise RuntimeError(f"the fork server said nothing in {seconds:g} s\n{self._said()}") from None
+            raise RuntimeError(f"the process said nothing in {seconds:g} s") from None
         finally:
             self._line.settimeout(None)
         if not answer:
-            raise RuntimeError(f"the fork server ended with {self._server.wait()}\n{self._said()}")
+            raise RuntimeError(f"the process ended with {self._server.wait()}")
         told: dict[str, Any] = json.loads(answer)
         return told
 

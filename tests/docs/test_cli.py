@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "cli.md").read_text("utf-8")
 EXAMPLE = re.compile(r"^```console\n\$ langgraph-ext (?P<args>.*)\n(?P<output>(?s:.*?))^```\n", re.M)
 EXAMPLES = [(found["args"], found["output"]) for found in EXAMPLE.finditer(PAGE)]
-COMMANDS = ["runs", "show", "events", "verify", "doctor"]
+COMMANDS = ["runs", "show", "events", "verify", "doctor", "crash-test"]
 
 # Words that differ from run to run, or from machine to machine; how far apart they stand depends on them.
 CHANGING = [
@@ -25,6 +25,7 @@ CHANGING = [
     (r"(?<=^database) +\S+", " PATH"),
     (r"\d+ bytes, and \d+", "BYTES"),
     (r"(?<=^Python) +\S+|(?<=^SQLite) +\S+|(?<=^langgraph) +\S+|(?<=^langgraph-checkpoint) +\S+", " VERSION"),
+    (r"\d+ (boundaries|kills)", r"N \1"),
     (r"(?<=\S) +", " "),
 ]
 
@@ -67,7 +68,7 @@ def test_an_example_prints_what_the_page_says(args: str, expected: str, folder: 
 
 def test_every_command_has_an_example() -> None:
     assert COMMANDS == [args.split()[0] for args, _ in EXAMPLES]
-    listed = re.findall(r"^  (\w+)  ", output_of("--help").partition("Commands:")[2], re.M)
+    listed = re.findall(r"^  ([\w-]+)  ", output_of("--help").partition("Commands:")[2], re.M)
     assert COMMANDS == [name for name in listed if name in PAGE]
     assert sorted(COMMANDS) == sorted(set(listed) - {"Exit", "stderr"})
 

@@ -310,14 +310,16 @@ def test_a_target_of_another_form_is_refused(db: Path, target: str) -> None:
         ("tests.support.crashing:nothing_of_this_name", "nothing_of_this_name"),
         ("tests.support.crashing:CONFIG", "is a dict, not a function"),
         ("broken_module:f", "ZeroDivisionError"),
+        ("ending_module:f", "the process ended with 3"),
     ],
 )
 def test_a_module_that_cannot_be_loaded_is_refused(db: Path, target: str, said: str) -> None:
     (db.parent / "broken_module.py").write_text("print('before it broke')\n1 / 0\n")
+    (db.parent / "ending_module.py").write_text("import os\nos._exit(3)\n")
     with pytest.raises(InvalidArgument, match="cannot be loaded") as raised:
         crash_at_every_commit(target, db=db, path=[str(db.parent), *sys.path])
     assert said in str(raised.value)
-    assert ("before it broke" in str(raised.value)) == target.startswith("broken")
+    assert ("before it broke" in raised.value.__notes__[0]) == target.startswith("broken")
 
 
 @pytest.mark.parametrize(
