@@ -1,1 +1,1 @@
-"""Applications that use `langgraph_ext`, each one a package that runs by itself."""
+"""Applications that use `langgraph_ext`, each one a package or a module that runs by itself."""

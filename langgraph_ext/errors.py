@@ -100,7 +100,8 @@ class LeaseError(LangGraphExtError):
 class NotFound(LangGraphExtError):
     """What was asked for is not there.
 
-    Codes: `run_not_found`, `interrupt_not_found`, `effect_not_found` (the ledger holds none of this name).
+    Codes: `run_not_found`, `interrupt_not_found`, `attempt_not_found`, `effect_not_found` (the ledger holds none of
+    this name).
     """
 
     code = "not_found"

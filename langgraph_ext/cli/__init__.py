@@ -1,4 +1,4 @@
-"""The command `langgraph-ext`: look at the runs in a database, follow them, verify them, resolve what is in doubt.
+"""The command `langgraph-ext`: look at runs, follow and verify them, resolve what is in doubt, crash them in tests.
 
 It comes with the extra `cli`; without it, `main` says how to install it. Nothing is imported before `main` is called.
 """

@@ -11,6 +11,7 @@ import typer
 
 from langgraph_ext import __version__, canonical
 from langgraph_ext.cli.checkup import check_up
+from langgraph_ext.cli.crash_test import crash_test
 from langgraph_ext.cli.ending import Status, exits_with_code, say
 from langgraph_ext.cli.options import AfterOption, DatabaseOption, JsonOption, NoPayloadsOption, RunArgument
 from langgraph_ext.cli.place import find, opened, run_id_of
@@ -33,8 +34,8 @@ _PAGE = 1000
 """Events read at a time."""
 
 app = typer.Typer(
-    help="Look at the runs in a database of langgraph-ext. Only resolve-effect changes one.",
-    epilog="Exit status: 0 done; 1 something is wrong (verify, doctor); 2 not done, stderr says why.",
+    help="Look at the runs in a database of langgraph-ext (only resolve-effect changes one); crash your own in tests.",
+    epilog="Exit status: 0 done; 1 something is wrong (verify, doctor, crash-test); 2 not done, stderr says why.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -246,3 +247,6 @@ def doctor(db: DatabaseOption = None, as_json: JsonOption = False) -> None:
             printer.lines(table(columns, list(checkup.as_rows()), printer.uncut, titles=False))
     if checkup.problems:
         raise typer.Exit(Status.FOUND)
+
+
+app.command("crash-test")(crash_test)

@@ -5,6 +5,8 @@
 
 from langgraph_ext.ledger.ledger import RunLedger
 from langgraph_ext.ledger.records import (
+    AttemptRecord,
+    AttemptStatus,
     Effect,
     EffectStatus,
     ErrorRecord,
@@ -21,6 +23,8 @@ from langgraph_ext.ledger.records import (
 )
 
 __all__ = [
+    "AttemptRecord",
+    "AttemptStatus",
     "Effect",
     "EffectStatus",
     "ErrorRecord",

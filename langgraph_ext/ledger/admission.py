@@ -162,7 +162,10 @@ def authorize(tx: Tx, attempt_id: str, *, now_us: int) -> None:
     """
     attempt = attempts.find(tx, attempt_id)
     if attempt is None:
-        raise NotFound(f"attempt {attempt_id!r} is not on record; `langgraph-ext show` lists those of a run")
+        raise NotFound(
+            f"attempt {attempt_id!r} is not on record; ledger.attempts(run_id) lists those of a run",
+            code="attempt_not_found",
+        )
     lease = leases.holder(tx, attempt.thread_id, now_us=now_us)
     left = attempt.status is AttemptStatus.RUNNING and (lease is None or lease.epoch != attempt.epoch)
     if attempt.status is not AttemptStatus.INTERRUPTED and not left:

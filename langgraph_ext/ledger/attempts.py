@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger.event_rows import append_event
+from langgraph_ext.ledger.records import AttemptStatus, EffectClass
 from langgraph_ext.ledger.texts import cut
 
 __all__ = [
@@ -27,37 +27,10 @@ __all__ = [
     "interrupt_left",
     "last_of",
     "may_move",
+    "of_run",
     "start",
     "writes_of",
 ]
-
-
-class EffectClass(StrEnum):
-    """What a durable node does to the outside world."""
-
-    NONE = "none"
-    WRITE = "write"
-    """It acts through recorded effects only."""
-    OPAQUE = "opaque"
-    """It acts otherwise: an attempt that was interrupted may have acted."""
-
-
-class AttemptStatus(StrEnum):
-    """Where an attempt stands."""
-
-    RUNNING = "running"
-    PAUSED = "paused"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    TIMED_OUT = "timed_out"
-    INTERRUPTED = "interrupted"
-    """Nobody knows how it would have ended: its owner is gone, or said so itself."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether it can never move again."""
-        return not _MOVES[self]
 
 
 _ENDS = frozenset(
@@ -162,6 +135,11 @@ def last_of(tx: Tx, thread_id: str, checkpoint_id: str, task_id: str, ordinal: i
     where = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "task_id": task_id, "ordinal": ordinal}
     row = tx.maybe("attempt_last", **where)
     return None if row is None else _from_row(row)
+
+
+def of_run(tx: Tx, run: int) -> list[Attempt]:
+    """The attempts of a run, in the order in which they started."""
+    return [_from_row(row) for row in tx.all("attempts_of_run", run=run)]
 
 
 def writes_of(tx: Tx, attempt: Attempt) -> bytes:

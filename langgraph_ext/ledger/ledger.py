@@ -13,10 +13,11 @@ from os import PathLike
 from typing import Any, Literal
 
 from langgraph_ext.database import Closing, Database, open_database
-from langgraph_ext.ledger import effect_listing, events, following, listing, snapshot, verify, visits
+from langgraph_ext.ledger import attempt_listing, effect_listing, events, following, listing, snapshot, verify, visits
 from langgraph_ext.ledger.effect_listing import NO_RECEIPT
 from langgraph_ext.ledger.listing import Serde
 from langgraph_ext.ledger.records import (
+    AttemptRecord,
     Effect,
     EffectStatus,
     ErrorRecord,
@@ -215,6 +216,27 @@ class RunLedger(Closing):
         return await self.database.aread_then(partial(listing.given_out, serde=self._serde), ask)
 
     # -- what it did outside
+
+    def attempts(self, run_id: str) -> list[AttemptRecord]:
+        """The executions of a run's durable bodies, in the order in which they started."""
+        return self.database.read(attempt_listing.ask_attempts(run_id))
+
+    async def aattempts(self, run_id: str) -> list[AttemptRecord]:
+        """As `attempts`."""
+        return await self.database.aread(attempt_listing.ask_attempts(run_id))
+
+    def authorize_recovery(self, attempt_id: str) -> None:
+        """Let the next attempt of a visit act, though nobody knows how this one ended; once. It writes.
+
+        Raises:
+            NotFound: There is no such attempt (`attempt_not_found`).
+            InvalidArgument: It is neither interrupted nor left running by a process that is gone.
+        """
+        self.database.transact(attempt_listing.ask_to_authorize(attempt_id, self.database.clock_us()))
+
+    async def aauthorize_recovery(self, attempt_id: str) -> None:
+        """As `authorize_recovery`."""
+        await self.database.atransact(attempt_listing.ask_to_authorize(attempt_id, self.database.clock_us()))
 
     def effects(
         self,

@@ -9,7 +9,10 @@ from enum import StrEnum
 from typing import Any
 
 __all__ = [
+    "AttemptRecord",
+    "AttemptStatus",
     "Effect",
+    "EffectClass",
     "EffectStatus",
     "ErrorRecord",
     "Event",
@@ -23,6 +26,34 @@ __all__ = [
     "VisitKind",
     "VisitStatus",
 ]
+
+
+class EffectClass(StrEnum):
+    """What a durable node does to the outside world."""
+
+    NONE = "none"
+    WRITE = "write"
+    """It acts through recorded effects only."""
+    OPAQUE = "opaque"
+    """It acts otherwise: an attempt that was interrupted may have acted."""
+
+
+class AttemptStatus(StrEnum):
+    """Where an attempt stands."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+    INTERRUPTED = "interrupted"
+    """Nobody knows how it would have ended: its owner is gone, or said so itself."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it can never move again."""
+        return self not in (AttemptStatus.RUNNING, AttemptStatus.PAUSED)
 
 
 class RunStatus(StrEnum):
@@ -94,6 +125,31 @@ class EffectStatus(StrEnum):
     NOT_HAPPENED = "not_happened"
     COMPENSATED = "compensated"
     """It happened, and was undone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """One physical execution of a durable body."""
+
+    attempt_id: str
+    run_id: str
+    thread_id: str
+    checkpoint_id: str
+    """The checkpoint that its task executes."""
+    task_id: str
+    node: str
+    kind: str | None
+    """What its node says that it is."""
+    effect: EffectClass
+    number: int
+    """Which attempt of its visit, from 1."""
+    status: AttemptStatus
+    epoch: int
+    """The fencing epoch of the lease it ran under last."""
+    started_at: datetime
+    ended_at: datetime | None
+    authorized_at: datetime | None
+    """When somebody let the next attempt act in spite of how this one ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

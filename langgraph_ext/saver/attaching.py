@@ -1,4 +1,4 @@
-"""Attaching: what the saver does for attached graphs: the lease of each invocation, its renewal, its end, and fences."""
+"""Attaching: what the saver does for attached graphs: each invocation's lease, its renewal and end, and the fences."""
 
 from __future__ import annotations
 

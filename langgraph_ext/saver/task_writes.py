@@ -134,7 +134,10 @@ def store(tx: Tx, written: TaskWrites, early: Early | None = None, *, again: boo
     fence(tx, str(row["thread_id"]), written.epoch, now_us=0)
     if call is not None:
         calls.check_identity(tx, call)
-    tx.run("call_append", **row)
+    if written.epoch is None:
+        tx.run("call_append", **row)
+    else:
+        tx.run("call_append_fenced", **row)
     if call is not None and not calls.record(tx, call) and early is not None:
         early.add(call)
     return True

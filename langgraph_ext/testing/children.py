@@ -91,9 +91,19 @@ class Ended:
         return "returned" in self.said
 
     @property
-    def struck(self) -> list[str] | None:
-        """The statements of the transaction in which it killed itself; None if it did not."""
-        return self.said.get("struck")
+    def struck(self) -> bool:
+        """Whether it killed itself."""
+        return "struck" in self.said
+
+    @property
+    def statements(self) -> list[str]:
+        """The names of the statements of the transaction in which it killed itself, the one about to run included."""
+        return list(self.said["struck"]["statements"])
+
+    @property
+    def told(self) -> str:
+        """What that transaction tells the ledger; empty if it is no event."""
+        return str(self.said["struck"]["told"])
 
     @property
     def raised(self) -> str | None:
@@ -101,8 +111,8 @@ class Ended:
         return self.said.get("raised")
 
     @property
-    def committed(self) -> list[dict[str, Any]]:
-        """The transactions of a run without a kill."""
+    def committed(self) -> list[int]:
+        """Of a run without a kill: how many statements each transaction had."""
         return list(self.said.get("committed", ()))
 
 
@@ -115,7 +125,7 @@ class Children:
         timeout_seconds: How long a child may run.
 
     Raises:
-        InvalidArgument: The scenario cannot be loaded; the message ends with what was printed.
+        InvalidArgument: The scenario cannot be loaded; a note holds what was printed meanwhile.
     """
 
     def __init__(self, scenario: Scenario, *, path: Sequence[str], timeout_seconds: float) -> None:
@@ -134,11 +144,14 @@ class Children:
             )
         self._answers = self._line.makefile("r", encoding="utf-8")
         try:
-            answer = self._heard(_IMPORT_SECONDS)
+            try:
+                answer = self._heard(_IMPORT_SECONDS)
+            except RuntimeError as error:
+                answer = {"failed": str(error)}
             if "failed" in answer:
-                raise InvalidArgument(
-                    f"scenario {str(scenario)!r} cannot be loaded: {answer['failed']}\n{self._said()}"
-                )
+                failed = InvalidArgument(f"scenario {str(scenario)!r} cannot be loaded: {answer['failed']}")
+                failed.add_note(self._said())
+                raise failed
         except BaseException:
             self.close()
             raise
@@ -175,11 +188,11 @@ class Children:
         try:
             answer = self._answers.readline()
         except TimeoutError:
-            raise RuntimeError(f"the fork server said nothing in {seconds:g} s\n{self._said()}") from None
+            raise RuntimeError(f"the process said nothing in {seconds:g} s") from None
         finally:
             self._line.settimeout(None)
         if not answer:
-            raise RuntimeError(f"the fork server ended with {self._server.wait()}\n{self._said()}")
+            raise RuntimeError(f"the process ended with {self._server.wait()}")
         told: dict[str, Any] = json.loads(answer)
         return told
 

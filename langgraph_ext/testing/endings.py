@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from langgraph_ext.ledger import Event, Finding, RunLedger, order
+from langgraph_ext.ledger import Finding, RunLedger
 from langgraph_ext.testing.children import Ended, Files
 from langgraph_ext.testing.effects import EffectLog
 
-__all__ = ["AtMost", "Ending", "committed_by", "ending_of", "problems_of_effects", "problems_of_end", "problems_of_run"]
+__all__ = ["AtMost", "Ending", "ending_of", "problems_of_effects", "problems_of_end", "problems_of_run"]
 
 Problem = tuple[str, str]
 """A code and what was wrong."""
@@ -41,25 +41,6 @@ def ending_of(files: Files) -> Ending:
             before = page[-1].run_id
         findings = tuple(ledger.verify())
     return Ending(statuses=statuses, effects=EffectLog(files.effects).counts(), findings=findings)
-
-
-def committed_by(files: Files, ended: Ended) -> list[str]:
-    """What each transaction of an undisturbed run has told the ledger, in words; no text where it told nothing."""
-    with RunLedger(files.database) as ledger:
-        events: list[Event] = []
-        while page := ledger.events(after=events[-1].cursor if events else 0, limit=_PAGE):
-            events += page
-    words: list[str] = []
-    told = 0
-    for commit in ended.committed:
-        upto = order.behind(commit["last_row"] or 0)
-        words.append(", ".join(_told(event) for event in events if told < event.cursor <= upto))
-        told = max(told, upto)
-    return words
-
-
-def _told(event: Event) -> str:
-    return f"{event.name} {event.node_path}" if event.node_path else event.name
 
 
 # -- what is wrong

@@ -21,7 +21,6 @@ from langgraph_ext.testing.endings import (
     AtMost,
     Ending,
     Problem,
-    committed_by,
     ending_of,
     problems_of_effects,
     problems_of_end,
@@ -168,8 +167,6 @@ class _Work:
     not_reached: int = 0
     left_out: int = 0
     findings: list[CrashFinding] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
-    """What each transaction of the undisturbed run tells the ledger."""
 
     def do(self, chosen: _Chosen) -> None:
         """Run it undisturbed, and, if that is right, killed at each place."""
@@ -185,8 +182,7 @@ class _Work:
         self._find(problems, boundary=0, point="undisturbed", transaction="", files=self.files, ended=ended)
         if problems:
             return
-        self.told = committed_by(self.files, ended)
-        places = list(chosen.places([len(each["statements"]) for each in ended.committed]))
+        places = list(chosen.places(ended.committed))
         broken = 0
         for number, place in enumerate(places):
             if broken == self.limits.max_broken:
@@ -201,17 +197,17 @@ class _Work:
         files.database.write_bytes(empty)
         files.effects.touch(0o600)
         ended = killed = self.children.run(files, place)
-        if killed.struck is None:
-            self.not_reached += 1
-        else:
+        if killed.struck:
             self.kills += 1
             ended = self._gone_on(files)
+        else:
+            self.not_reached += 1
         problems: list[Problem] = list(problems_of_end(ended, self.limits.timeout_seconds))
         if not problems:
             found = ending_of(files)
             problems += problems_of_effects(found, undisturbed, self.limits.at_most)
             problems += problems_of_run(found, undisturbed)
-        words = self._in_words(place, killed.struck)
+        words = _in_words(place, killed)
         self._find(problems, boundary=place.boundary, point=str(place), transaction=words, files=files, ended=ended)
         if not problems:
             files.remove()
@@ -224,15 +220,6 @@ class _Work:
             if ended.returned or ended.hangs:
                 return ended
         return self.children.run(files)
-
-    def _in_words(self, place: Place, struck: list[str] | None) -> str:
-        """What was killed there."""
-        told = self.told[place.boundary - 1] if place.boundary <= len(self.told) else ""
-        if struck is None:
-            return "not reached"
-        if place.point == "inside":
-            return f"after {struck[-1]!r}" + (f" of: {told}" if told else "")
-        return told or ", ".join(dict.fromkeys(struck))
 
     def _find(
         self,
@@ -256,3 +243,12 @@ class _Work:
                     output=ended.output,
                 )
             )
+
+
+def _in_words(place: Place, killed: Ended) -> str:
+    """What was killed there."""
+    if not killed.struck:
+        return "not reached"
+    if place.point == "inside":
+        return (killed.told and f"{killed.told}: ") + "between {} and {}".format(*killed.statements[-2:])
+    return killed.told or ", ".join(dict.fromkeys(killed.statements))

@@ -17,15 +17,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from langgraph_ext.database import open_database
+from langgraph_ext.database import Fsync, Tx, lane, open_database
 from langgraph_ext.database.connection import WriteConnection
 from langgraph_ext.database.queries import load_queries
+from langgraph_ext.ledger import order
+from langgraph_ext.ledger.events import scan
+from langgraph_ext.ledger.node_paths import NodePaths
 
 __all__ = ["POINTS", "Place", "Point", "Watch", "kill_myself", "replace_connections"]
 
 Point = Literal["before", "inside", "after"]
 
 POINTS: tuple[Point, ...] = ("before", "inside", "after")
+
+_EVENTS = 20
+"""Most events of a transaction that are told."""
 
 _VERB = re.compile(r"\b(INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM|FROM)\s+(\w+)")
 
@@ -45,54 +51,49 @@ class Place:
 
 
 class Watch:
-    """Counts the transactions that are committed to one file, and strikes at one point.
+    """Counts the transactions that are committed to one file, and says when it is time to strike.
 
     Args:
         path: The file.
         place: Where to strike; None counts only.
-        strike: What happens there, given the names of the transaction's statements so far.
+        strike: What happens there, given the names of the transaction's statements, and what it tells the ledger.
     """
 
-    def __init__(self, path: str, place: Place | None, strike: Callable[[list[str]], None]) -> None:
+    def __init__(self, path: str, place: Place | None, strike: Callable[[list[str], str], None]) -> None:
         self.path = os.path.realpath(path)
-        self.committed: list[dict[str, Any]] = []
-        """What was committed: the names of the statements, and the last row of the log behind them."""
+        self.committed: list[int] = []
+        """How many statements each transaction had that was committed."""
+        self.queries = load_queries("sqlite")
         self._place = place
         self._strike = strike
         self._statements: list[str] = []
-        queries = load_queries("sqlite")
-        self.last_row = queries["log_last"]
-        """The query for the last row of the log."""
-        self._names = {sql: name for name, sql in queries.items()}
-
-    @property
-    def counts_only(self) -> bool:
-        """Whether nothing will happen, so that there is time to look around."""
-        return self._place is None
+        self._names = {sql: name for name, sql in self.queries.items()}
 
     def begin(self) -> None:
         """A transaction has begun."""
         self._statements = []
 
-    def next_statement(self, sql: str) -> None:
-        """A statement of it is about to run."""
-        if self._statements:
-            self._reach("inside", len(self._statements))
+    def next_statement(self, sql: str) -> bool:
+        """A statement of it is about to run. Whether to strike now."""
         self._statements.append(self._names.get(sql) or _in_words(sql))
+        done = len(self._statements) - 1
+        return done > 0 and self._is_at("inside", len(self.committed) + 1, done)
 
-    def before_commit(self) -> None:
-        """All its statements are done; or it is one statement that commits by itself, and about to run."""
-        self._reach("before", None)
+    def before_commit(self) -> bool:
+        """As `next_statement`, when all are done, or the only one is about to run that commits by itself."""
+        return self._is_at("before", len(self.committed) + 1)
 
-    def after_commit(self, last_row: int | None) -> None:
-        """It is committed."""
-        self.committed.append({"statements": self._statements, "last_row": last_row})
-        self._reach("after", None, number=len(self.committed))
+    def after_commit(self) -> bool:
+        """As `next_statement`, when it is committed."""
+        self.committed.append(len(self._statements))
+        return self._is_at("after", len(self.committed))
 
-    def _reach(self, point: Point, statement: int | None, *, number: int | None = None) -> None:
-        number = number or len(self.committed) + 1
-        if self._place == Place(boundary=number, point=point, statement=statement):
-            self._strike(self._statements)
+    def strike(self, told: str) -> None:
+        """Do what is to be done at the place."""
+        self._strike(self._statements, told)
+
+    def _is_at(self, point: Point, boundary: int, statement: int | None = None) -> bool:
+        return self._place == Place(boundary=boundary, point=point, statement=statement)
 
 
 def kill_myself() -> None:
@@ -105,51 +106,64 @@ class _WatchedConnection(WriteConnection):
 
     watch: ClassVar[Watch]
 
+    def __init__(self, path: str, fsync: Fsync) -> None:
+        super().__init__(path, fsync)
+        self._is_watched = os.path.realpath(path) == self.watch.path
+        self._begun_behind = 0
+        """The last row of the log when the transaction began."""
+
     def begin(self) -> None:
         super().begin()
         if self._is_watched:
-            self.watch.begin()
+            self._note_begin()
 
     def execute(self, sql: str, params: Mapping[str, object] | Sequence[object] = {}) -> Any:
-        if self._is_watched and self.in_transaction:
-            self.watch.next_statement(sql)
+        if self._is_watched and self.in_transaction and self.watch.next_statement(sql):
+            self.watch.strike(self._told())
         return super().execute(sql, params)
 
     def run_alone(self, sql: str, params: Sequence[object]) -> int:
         if not self._is_watched:
             return super().run_alone(sql, params)
-        self.watch.begin()
+        self._note_begin()
         self.watch.next_statement(sql)
-        self.watch.before_commit()
+        if self.watch.before_commit():
+            super().begin()  # so that it is done, and not committed
+            self._connection.execute(sql, params)
+            self.watch.strike(self._told())
         changed = super().run_alone(sql, params)
-        self.watch.after_commit(self._last_row())
+        if self.watch.after_commit():
+            self.watch.strike(self._told())
         return changed
 
     def commit(self) -> None:
-        if not self._is_watched:
-            super().commit()
-            return
-        self.watch.before_commit()
+        if self._is_watched and self.watch.before_commit():
+            self.watch.strike(self._told())
         super().commit()
-        self.watch.after_commit(self._last_row())
+        if self._is_watched and self.watch.after_commit():
+            self.watch.strike(self._told())
 
-    @property
-    def _is_watched(self) -> bool:
-        return os.path.realpath(self.path) == self.watch.path
+    def _note_begin(self) -> None:
+        self.watch.begin()
+        self._begun_behind = self._connection.execute(self.watch.queries["log_last"]).fetchone()[0] or 0
 
-    def _last_row(self) -> int | None:
-        if not self.watch.counts_only:
-            return None
-        row: int | None = self._connection.execute(self.watch.last_row).fetchone()[0]
-        return row
+    def _told(self) -> str:
+        """The events of the transaction, as this connection sees them, committed or not."""
+        tx = Tx(self._connection.execute, self.watch.queries)
+        shown = scan(tx, NodePaths(tx), order.behind(self._begun_behind), _EVENTS).events
+        return ", ".join(f"{event.name} {event.node_path}" if event.node_path else event.name for event in shown)
 
 
 def replace_connections(watch: Watch) -> None:
-    """Let every database that this process opens from now on tell `watch` where it is.
+    """Let every database that this process opens from now on tell `watch` where it is, and commit each call by itself.
 
-    The class of the write connection is an argument of `open_database`, with a default; this replaces the default (see
-    docs/decisions/0012-where-the-harness-strikes.md). For a process that runs one scenario and ends.
+    The class of the write connection is an argument of `open_database`, with a default; this replaces the default.
+    Which calls share a commit depends on who comes first, and would differ from run to run; alone, each has its own
+    boundary, and every state that a shared commit leaves is among those. For a process that runs one scenario and ends;
+    see docs/decisions/0012-where-the-harness-strikes.md.
     """
+    assert lane._GROUP > 1, "a lane groups calls up to a number of this name"
+    lane._GROUP = 1
     _WatchedConnection.watch = watch
     defaults: dict[str, Any] = open_database.__kwdefaults__ or {}
     assert defaults.get("connection") is WriteConnection, "open_database takes the class of the write connection"

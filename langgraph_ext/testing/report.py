@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from textwrap import indent
 
-from langgraph_ext.render import Column, table
+from langgraph_ext.render import Column, Fit, Line, Part, escape, table
 
-__all__ = ["CrashFinding", "CrashReport"]
+__all__ = ["CrashFinding", "CrashReport", "lines_of"]
 
 _COLUMNS = (
     Column("BOUNDARY", "label", to_the_right=True),
@@ -31,7 +31,7 @@ class CrashFinding:
     """`effect_repeated`, `effect_missing`, `effect_unexpected`, `run_status`, `raised`, `died`, `hangs`, or
     `ledger:CODE` with a code of `RunLedger.verify`."""
     transaction: str
-    """What was killed, in words: what the transaction tells the ledger, and between which statements."""
+    """What was killed, in words: the events of the transaction, or else its statements; inside, between which two."""
     message: str
     """What was wrong."""
     database: str
@@ -94,7 +94,7 @@ class CrashReport:
         raise AssertionError("\n".join(lines))
 
     def __str__(self) -> str:
-        return "\n".join([self.title, *map(str, table(_COLUMNS, _rows(self.findings)) if self.findings else ())])
+        return "\n".join(map(str, lines_of(self)))
 
     @property
     def title(self) -> str:
@@ -107,6 +107,14 @@ class CrashReport:
             "sound" if self.sound else _counted(len(self.findings), "finding"),
         ]
         return f"{self.scenario}: " + ", ".join(filter(None, parts))
+
+
+def lines_of(report: CrashReport, to: Fit | None = None) -> Iterator[Line]:
+    """The report as lines: what it comes to, and a table of the findings."""
+    to = to or Fit()
+    yield Line((Part(escape(report.title, only_ascii=to.only_ascii), "label"),))
+    if report.findings:
+        yield from table(_COLUMNS, _rows(report.findings), to)
 
 
 def _counted(number: int, one: str, many: str | None = None) -> str:

@@ -131,8 +131,8 @@ def _outcome(function: Callable[..., Any], request: Json, report: int) -> Json:
         return {"returned": True}
     place = None if request["place"] is None else Place(**request["place"])
 
-    def strike(statements: list[str]) -> None:
-        _tell(report, {"struck": statements})
+    def strike(statements: list[str], told: str) -> None:
+        _tell(report, {"struck": {"statements": statements, "told": told}})
         _flush()
         kill_myself()
 

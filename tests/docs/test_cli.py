@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "cli.md").read_text("utf-8")
 EXAMPLE = re.compile(r"^```console\n\$ langgraph-ext (?P<args>.*)\n(?P<output>(?s:.*?))^```\n", re.M)
 EXAMPLES = [(found["args"], found["output"]) for found in EXAMPLE.finditer(PAGE)]
-COMMANDS = ["runs", "show", "events", "resolve-effect", "verify", "doctor"]
+COMMANDS = ["runs", "show", "events", "resolve-effect", "verify", "doctor", "crash-test"]
 NEEDS_AN_EFFECT = {"resolve-effect"}
 """Without an example that runs: nothing that is public makes effects yet."""
 
@@ -27,6 +27,7 @@ CHANGING = [
     (r"(?<=^database) +\S+", " PATH"),
     (r"\d+ bytes, and \d+", "BYTES"),
     (r"(?<=^Python) +\S+|(?<=^SQLite) +\S+|(?<=^langgraph) +\S+|(?<=^langgraph-checkpoint) +\S+", " VERSION"),
+    (r"\d+ (boundaries|kills)", r"N \1"),
     (r"(?<=\S) +", " "),
 ]
 

@@ -137,7 +137,7 @@ def test_l13_who_has_lost_the_thread_writes_nothing_more(acts: Acts) -> None:
         acts.run(app)
 
     assert "lease_lost" == refusal.value.code
-    assert ["in", "a"] == app.get_state(CONFIG).values["log"]
+    assert "lost" not in app.get_state(CONFIG).values["log"]  # under async, not even what `a` wrote may be stored
     assert (2, True) == acts.lease()
 
 

@@ -56,8 +56,9 @@ class Acts:
 
     def attempts(self) -> list[tuple[str, int, str]]:
         """Node, number and status of every attempt, the oldest first."""
-        rows = self.saver.database.read(lambda tx: tx.all("attempts_all"))
-        return [(row["node"], row["number"], row["status"]) for row in rows]
+        runs = reversed(self.saver.ledger.runs())
+        found = [attempt for run in runs for attempt in self.saver.ledger.attempts(run.run_id)]
+        return [(attempt.node, attempt.number, str(attempt.status)) for attempt in found]
 
     def events(self, *nouns: str) -> list[str]:
         """Names of the events of these nouns."""

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import operator
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 
-from langgraph_ext import LedgerSaver
+from langgraph_ext import LedgerSaver, RunLedger
 from langgraph_ext.errors import LangGraphExtError
 from langgraph_ext.nodes import Frame, durable
 from tests.support.faults import kill_myself
@@ -81,19 +80,13 @@ def run(folder: str, form: str, durability: Any, effect: str, resume: bool) -> t
                 asyncio.run(app.ainvoke(given, CONFIG, durability=durability))
         except LangGraphExtError as error:
             code = error.code
-        rows = saver.database.read(lambda tx: tx.all("attempts_all"))
+        attempts = saver.ledger.attempts(saver.ledger.runs()[0].run_id)
         assert saver.ledger.verify() == []
-    return code, [(row["node"], row["number"], row["status"]) for row in rows]
+    return code, [(each.node, each.number, str(each.status)) for each in attempts]
 
 
 def authorize(folder: str) -> None:
-    """Let the next attempt act."""
-    from langgraph_ext.ledger import admission
-
-    with LedgerSaver(f"{folder}/runs.db") as saver, suppress(StopIteration):
-        attempt = next(
-            event.details["attempt_id"]
-            for event in saver.ledger.events(limit=1000)
-            if event.name == "attempt.interrupted"
-        )
-        saver.database.transact(admission.authorize, attempt, now_us=saver.database.clock_us())
+    """Let the next attempt act, as an operator would: from another process, with the ledger alone."""
+    with RunLedger(f"{folder}/runs.db") as ledger:
+        (left,) = [each for each in ledger.attempts(ledger.runs()[0].run_id) if each.status == "interrupted"]
+        ledger.authorize_recovery(left.attempt_id)

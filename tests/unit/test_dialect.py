@@ -21,7 +21,7 @@ STATEMENTS = {
 }
 EVERYTHING = {**QUERIES, **STATEMENTS}
 
-KINDS = (exp.Query, exp.Insert, exp.Update, exp.Delete, exp.Create)
+KINDS = (exp.Query, exp.Insert, exp.Update, exp.Delete, exp.Create, exp.Alter)
 
 IN_BOTH = {
     "COALESCE",

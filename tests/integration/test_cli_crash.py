@@ -1,0 +1,104 @@
+"""The command `crash-test`: what the harness finds, as a table, as JSON and as an exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CRASHING = "tests.support.crashing"
+SCENARIO = """\
+def sound(url, effects):
+    effects.record("done")
+
+def repeats(url, effects):
+    effects.record("done")
+    effects.record("done")
+    print("done twice")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the command runs, with a module in it that is found nowhere else."""
+    (tmp_path / "here.py").write_text(SCENARIO)
+    (tmp_path / "tmp").mkdir()
+    return tmp_path
+
+
+def crash_test(folder: Path, *args: object) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
+    environment |= {"PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp"), "LANGGRAPH_EXT_DB": str(folder / "mine.db")}
+    command = [sys.executable, "-W", "error", "-m", "langgraph_ext.cli", "crash-test", *map(str, args)]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=90, check=False)
+
+
+def test_a_sound_scenario_is_status_0(folder: Path) -> None:
+    """And leaves nothing behind, wherever the environment says that runs are."""
+    ran = crash_test(folder, "here:sound")
+    assert (0, "here:sound: 0 boundaries, 0 kills, sound\n", "") == (ran.returncode, ran.stdout, ran.stderr)
+    assert [] == list((folder / "tmp").iterdir())
+    assert not (folder / "mine.db").exists()
+
+
+def test_a_finding_is_status_1_and_says_how_to_repeat_it(folder: Path) -> None:
+    ran = crash_test(folder, f"{CRASHING}:charges_again", "--points", "before,after", "--db", "new.db")
+    assert (1, "") == (ran.returncode, ran.stderr)
+    title, heads, finding, look, repeat = ran.stdout.splitlines()
+    assert title.endswith("10 kills, 1 finding")
+    assert ["BOUNDARY", "POINT", "FINDING", "KILLED"] == heads.split()[:4]
+    assert ["4", "before", "effect_repeated", "visit.succeeded", "charge"] == finding.split()[:5]
+    assert f"Look into the first one: {folder / 'new-4-before.db'}" == look
+    assert f"Repeat it: langgraph-ext crash-test {CRASHING}:charges_again --only 4:before" == repeat
+    assert (folder / "new-4-before.db").exists()
+
+
+def test_one_kill_as_json(folder: Path) -> None:
+    """The database with the finding is kept, also in the temporary folder."""
+    ran = crash_test(folder, f"{CRASHING}:charges_again", "--only", "4:before", "--json")
+    told = json.loads(ran.stdout)
+    assert (1, "", False, 1) == (ran.returncode, ran.stderr, told["sound"], told["kills"])
+    [finding] = told["findings"]
+    assert (4, "before", "effect_repeated") == (finding["boundary"], finding["point"], finding["code"])
+    assert Path(finding["database"]).exists()
+
+
+def test_what_is_wrong_undisturbed_is_kept_too(folder: Path) -> None:
+    ran = crash_test(folder, "here:repeats")
+    assert (1, "") == (ran.returncode, ran.stderr)
+    database = Path(ran.stdout.splitlines()[-1].removeprefix("Look into the first one: "))
+    assert (True, folder / "tmp") == (database.exists(), database.parents[1])
+
+
+@pytest.mark.parametrize("allowed", [["2"], ["any"], ["done=2"], ["done=any", "mail=1"]])
+def test_repetitions_may_be_allowed(folder: Path, allowed: list[str]) -> None:
+    options = [part for each in allowed for part in ("--at-most", each)]
+    assert 0 == crash_test(folder, "here:repeats", *options).returncode
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["nowhere:sound"], "No module named 'nowhere'"),
+        (["here"], "'here' names no scenario"),
+        (["here:sound", "--points", "between"], "it must be some of"),
+        (["here:sound", "--only", "after"], "--only is 'after'"),
+        (["here:sound", "--only", "x:after"], "--only is 'x:after'"),
+        (["here:sound", "--at-most", "mail=x"], "--at-most is 'mail=x'"),
+        (["here:sound", "--at-most", "1", "--at-most", "2"], "--at-most is '1'"),
+        (["here:sound", "--db", "here.py"], "name a new file"),
+        (["here:sound", "--db", "postgresql://u:secret@h/d"], "PostgreSQL is not supported yet"),
+    ],
+)
+def test_what_cannot_be_done_is_status_2(folder: Path, args: list[str], said: str) -> None:
+    """Nothing is printed to stdout, and no folder is left."""
+    ran = crash_test(folder, *args)
+    assert (2, "") == (ran.returncode, ran.stdout)
+    assert said in ran.stderr.splitlines()[-1]
+    assert "secret" not in ran.stderr
+    assert [] == list((folder / "tmp").iterdir())
