@@ -10,13 +10,22 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from langgraph_ext.ledger import RunLedger
-    from langgraph_ext.saver import LedgerSaver
+    from langgraph_ext.nodes import EffectNotDone, Frame, durable, frame
+    from langgraph_ext.saver import LedgerSaver, with_ledger
 
-__all__ = ["LedgerSaver", "RunLedger"]
+__all__ = ["EffectNotDone", "Frame", "LedgerSaver", "RunLedger", "durable", "frame", "with_ledger"]
 
 __version__ = "0.1.0"
 
-_HOMES = {"LedgerSaver": "langgraph_ext.saver", "RunLedger": "langgraph_ext.ledger"}
+_HOMES = {
+    "EffectNotDone": "langgraph_ext.nodes",
+    "Frame": "langgraph_ext.nodes",
+    "LedgerSaver": "langgraph_ext.saver",
+    "RunLedger": "langgraph_ext.ledger",
+    "durable": "langgraph_ext.nodes",
+    "frame": "langgraph_ext.nodes",
+    "with_ledger": "langgraph_ext.saver",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -1,6 +1,7 @@
 """Nodes: where LangGraph meets the ledger."""
 
-from langgraph_ext.nodes.durable import durable
-from langgraph_ext.nodes.frame import Frame, frame
+from langgraph_ext.nodes.acts import EffectNotDone
+from langgraph_ext.nodes.frames import Frame, frame
+from langgraph_ext.nodes.wrapping import durable
 
-__all__ = ["Frame", "durable", "frame"]
+__all__ = ["EffectNotDone", "Frame", "durable", "frame"]

@@ -19,10 +19,12 @@ from langgraph_ext.errors import AdmissionError, LangGraphExtError, RecoveryRequ
 from langgraph_ext.ledger import admission, attempts, effects, leases, settlement
 from langgraph_ext.ledger.admission import Admitted, Entry, Finished, NotStored, Refused
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, EffectClass
+from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.settlement import TaskKey
 from langgraph_ext.ledger.texts import message_of
-from langgraph_ext.nodes.frame import Frame
+from langgraph_ext.nodes.acts import Actor, Policy
+from langgraph_ext.nodes.frames import Frame
 from langgraph_ext.nodes.place import Place
 from langgraph_ext.nodes.refusals import refuse, refused
 from langgraph_ext.saver import host
@@ -83,7 +85,7 @@ def enter(place: Place, declared: Declared) -> Result | Run:
             if missing is None:
                 answer = place.saver.database.transact(admission.enter, entry())
                 if not isinstance(answer, NotStored):
-                    return _answered(place, answer)
+                    return _answered(place, declared, answer)
                 missing = answer
             _wait_or_refuse(place, missing, deadline)
             if invocation is not None:  # who has lost the thread waits in vain
@@ -104,7 +106,7 @@ async def aenter(place: Place, declared: Declared) -> Result | Run:
             if missing is None:
                 answer = await place.saver.database.atransact(admission.enter, entry())
                 if not isinstance(answer, NotStored):
-                    return _answered(place, answer)
+                    return _answered(place, declared, answer)
                 missing = answer
             _wait_or_refuse(place, missing, deadline)
             if invocation is not None:
@@ -190,7 +192,7 @@ def _wait_or_refuse(place: Place, missing: NotStored, deadline: float) -> None:
         )
 
 
-def _answered(place: Place, answer: Admitted | Finished | Refused) -> Result | Run:
+def _answered(place: Place, declared: Declared, answer: Admitted | Finished | Refused) -> Result | Run:
     if isinstance(answer, Refused):
         family = RecoveryRequired if answer.code == "recovery_required" else AdmissionError
         raise family(answer.message, code=answer.code, details=answer.details)
@@ -200,6 +202,14 @@ def _answered(place: Place, answer: Admitted | Finished | Refused) -> Result | R
             raise ParentCommand(value)
         return Result(value)
     place.saver.staging.forget((*answer.given_up, answer.attempt.attempt_id))
+    key = FrameKey(
+        attempt_id=answer.attempt.attempt_id,
+        run=answer.attempt.run,
+        epoch=answer.attempt.epoch,
+        node_path=place.node,
+        iteration_path=(),
+    )
+    policy = Policy(declared.effect, declared.on_unknown, declared.probe)
     frame = Frame(
         attempt_id=answer.attempt.attempt_id,
         run_id=answer.run_id,
@@ -208,6 +218,7 @@ def _answered(place: Place, answer: Admitted | Finished | Refused) -> Result | R
         epoch=answer.attempt.epoch,
         goes_on=answer.goes_on,
         place=place,
+        actor=Actor(place, key, answer.run_id, policy),
     )
     return Run(place=place, attempt=answer.attempt, frame=frame, gives_back=not answer.lease.whole)
 

@@ -17,7 +17,7 @@ from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger.attempts import EffectClass
 from langgraph_ext.nodes import attempt
 from langgraph_ext.nodes.attempt import Declared
-from langgraph_ext.nodes.frame import entered, left
+from langgraph_ext.nodes.frames import entered, left
 from langgraph_ext.nodes.place import here
 
 __all__ = ["durable"]

@@ -1,0 +1,241 @@
+"""Acts: effects of a durable body, on record before their call runs (rules L28–L31, L52).
+
+Each step is a transaction that checks, before it writes, that the attempt is still this one and that the thread is
+still held under its epoch. The call runs between two of them; whatever it does, it is not forgotten.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Tx
+from langgraph_ext.errors import AdmissionError, InvalidArgument, LangGraphExtError, RecoveryRequired
+from langgraph_ext.ledger import effects, leases
+from langgraph_ext.ledger.attempts import EffectClass
+from langgraph_ext.ledger.effect_keys import Key, key_for
+from langgraph_ext.ledger.effect_rows import Held, Receipt
+from langgraph_ext.ledger.effects import Begun, Done, InDoubt, ToCall
+from langgraph_ext.ledger.frames import FrameKey
+from langgraph_ext.ledger.settlement import TaskKey
+from langgraph_ext.nodes.place import Place
+from langgraph_ext.nodes.refusals import refuse
+
+__all__ = ["Actor", "EffectNotDone", "Policy"]
+
+T = TypeVar("T")
+
+
+class EffectNotDone(Exception):
+    """Raised by an effect's call, or by a probe, to say for sure that nothing was done.
+
+    The record says so, and the same effect may be begun again.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What a body declared about its effects."""
+
+    effect: EffectClass
+    on_unknown: str
+    """`stop`, `retry` or `probe`."""
+    probe: Callable[[str], Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """One effect, as the body asks for it."""
+
+    name: str
+    part: str | None
+    key: Key
+    payload_digest: str
+
+
+class Actor:
+    """Lets one attempt act. Its sync and async methods differ in how they wait, and in nothing else."""
+
+    def __init__(self, place: Place, key: FrameKey, run_id: str, policy: Policy) -> None:
+        self._place, self._key, self._run_id, self._policy = place, key, run_id, policy
+
+    def once(self, name: str, payload: Any, call: Callable[[str], Any], *, part: str | None, key: str | None) -> Any:
+        """As `Frame.once`."""
+        wanted = self._wanted(name, payload, part, key)
+        begun = self._commit(self._begin(wanted))
+        if isinstance(begun, Done):
+            return self._receipt(begun.effect)
+        if isinstance(begun, ToCall):
+            return self._called(begun.effect, call)
+        if self._policy.on_unknown == "probe" and not begun.live:
+            return self._probed(wanted, begun.effect, call)
+        return self._called(self._commit(self._again(begun)), call)
+
+    async def aonce(
+        self, name: str, payload: Any, call: Callable[[str], Awaitable[Any]], *, part: str | None, key: str | None
+    ) -> Any:
+        """As `Frame.aonce`."""
+        wanted = self._wanted(name, payload, part, key)
+        begun = await self._acommit(self._begin(wanted))
+        if isinstance(begun, Done):
+            return self._receipt(begun.effect)
+        if isinstance(begun, ToCall):
+            return await self._acalled(begun.effect, call)
+        if self._policy.on_unknown == "probe" and not begun.live:
+            return await self._aprobed(wanted, begun.effect, call)
+        return await self._acalled(await self._acommit(self._again(begun)), call)
+
+    # -- the call, between two commits
+
+    def _called(self, effect: Held, call: Callable[[str], Any]) -> Any:
+        try:
+            answer = call(effect.key.text)
+            receipt = self._packed(answer)
+        except BaseException as error:
+            self._record_failure(effect, error, self._commit)
+            raise
+        self._commit(partial(effects.commit, effect_id=effect.effect_id, receipt=receipt))
+        return answer
+
+    async def _acalled(self, effect: Held, call: Callable[[str], Awaitable[Any]]) -> Any:
+        try:
+            answer = await call(effect.key.text)
+            receipt = self._packed(answer)
+        except BaseException as error:
+            try:
+                await self._acommit(self._failure(effect, error))
+            except LangGraphExtError as unrecorded:
+                _note(error, unrecorded)
+            raise
+        await self._acommit(partial(effects.commit, effect_id=effect.effect_id, receipt=receipt))
+        return answer
+
+    def _record_failure(self, effect: Held, error: BaseException, commit: Callable[[Any], Any]) -> None:
+        try:
+            commit(self._failure(effect, error))
+        except LangGraphExtError as unrecorded:
+            _note(error, unrecorded)
+
+    def _failure(self, effect: Held, error: BaseException) -> Callable[..., Any]:
+        """The transaction that says what a call which raised has come to."""
+        move = effects.not_happened if isinstance(error, EffectNotDone) else effects.doubt
+        return partial(move, effect_id=effect.effect_id)
+
+    # -- an effect in doubt
+
+    def _probed(self, wanted: _Wanted, effect: Held, call: Callable[[str], Any]) -> Any:
+        assert self._policy.probe is not None, 'on_unknown="probe" comes with one'
+        try:
+            answer = self._policy.probe(effect.key.text)
+        except EffectNotDone:
+            self._commit(partial(effects.not_happened, effect_id=effect.effect_id))
+            return self._called(self._commit(self._begin(wanted)).effect, call)
+        self._commit(partial(effects.commit, effect_id=effect.effect_id, receipt=self._packed(answer)))
+        return answer
+
+    async def _aprobed(self, wanted: _Wanted, effect: Held, call: Callable[[str], Awaitable[Any]]) -> Any:
+        assert self._policy.probe is not None, 'on_unknown="probe" comes with one'
+        try:
+            answer = self._policy.probe(effect.key.text)
+            if hasattr(answer, "__await__"):
+                answer = await answer
+        except EffectNotDone:
+            await self._acommit(partial(effects.not_happened, effect_id=effect.effect_id))
+            return await self._acalled((await self._acommit(self._begin(wanted))).effect, call)
+        await self._acommit(partial(effects.commit, effect_id=effect.effect_id, receipt=self._packed(answer)))
+        return answer
+
+    def _again(self, begun: InDoubt) -> Callable[..., Held]:
+        """The transaction that takes an effect in doubt over, if the body declared that it may be repeated."""
+        held = begun.effect
+        about: dict[str, object] = {"effect_id": held.effect_id, "attempt_id": held.attempt_id}
+        if begun.live:
+            refuse(
+                AdmissionError(
+                    f"effect {held.name!r} ({held.effect_id}) may still be called by attempt {held.attempt_id!r}; "
+                    "invoke again when that has ended",
+                    code="attempt_running",
+                    retryable=True,
+                    details=about,
+                )
+            )
+        if self._policy.on_unknown != "retry":
+            refuse(
+                RecoveryRequired(
+                    f"nobody knows whether effect {held.name!r} ({held.effect_id}) happened; find out, and record it "
+                    "with ledger.resolve_effect(effect_id, …), then invoke again",
+                    details=about,
+                )
+            )
+        return partial(effects.again, effect_id=held.effect_id)
+
+    # -- transactions
+
+    def _begin(self, wanted: _Wanted) -> Callable[..., Begun]:
+        return partial(
+            effects.begin,
+            effect_id=uuid.uuid4().hex,
+            name=wanted.name,
+            part=wanted.part,
+            key=wanted.key,
+            payload_digest=wanted.payload_digest,
+            compensate=None,
+        )
+
+    def _commit(self, act: Callable[..., T]) -> T:
+        now_us = self._place.saver.database.clock_us()
+        try:
+            return self._place.saver.database.transact(_fenced, self._place.thread_id, self._key, act, now_us)
+        except LangGraphExtError as error:
+            refuse(error)
+
+    async def _acommit(self, act: Callable[..., T]) -> T:
+        now_us = self._place.saver.database.clock_us()
+        try:
+            return await self._place.saver.database.atransact(_fenced, self._place.thread_id, self._key, act, now_us)
+        except LangGraphExtError as error:
+            refuse(error)
+
+    # -- what goes in and out
+
+    def _wanted(self, name: str, payload: Any, part: str | None, key: str | None) -> _Wanted:
+        place = self._place
+        if self._policy.effect is EffectClass.NONE:
+            raise InvalidArgument(
+                f'effect {name!r}: node {place.node!r} is declared without effects; write @durable(effect="write")',
+                code="effect_undeclared",
+            )
+        try:
+            digest = canonical.digest(canonical.encode(payload, where="payload"))
+        except TypeError as error:
+            raise InvalidArgument(f"effect {name!r}: {error}; give what JSON can hold, or what names it") from error
+        visit = TaskKey(place.thread_id, place.checkpoint_id, place.task_id, place.ordinal)
+        named = key_for(self._run_id, visit, name, part, iteration_path=self._key.iteration_path, key=key)
+        return _Wanted(name=name, part=part, key=named, payload_digest=digest)
+
+    def _packed(self, answer: Any) -> Receipt:
+        """As JSON, which anybody can read, if it is that; else as the serde has it."""
+        try:
+            return Receipt("json", canonical.encode_plain(answer))
+        except TypeError:
+            return Receipt(*self._place.saver.serde.dumps_typed(answer))
+
+    def _receipt(self, effect: Held) -> Any:
+        assert effect.receipt is not None, "a committed effect has one"
+        if effect.receipt.type == "json":
+            return canonical.decode(effect.receipt.data)
+        return self._place.saver.serde.loads_typed((effect.receipt.type, effect.receipt.data))
+
+
+def _fenced(tx: Tx, thread_id: str, key: FrameKey, act: Callable[..., T], now_us: int) -> T:
+    leases.check(tx, thread_id, key.epoch)
+    return act(tx, key, now_us=now_us)
+
+
+def _note(error: BaseException, unrecorded: LangGraphExtError) -> None:
+    """It stays started on record, so it is in doubt when the attempt is over; who reads the error is told why."""
+    error.add_note(f"what this effect came to could not be recorded ({unrecorded.code}): it counts as in doubt")

@@ -1,0 +1,92 @@
+"""Frame: the attempt that a durable body runs in, as the body sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar, Token
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph_ext.nodes.acts import Actor
+from langgraph_ext.nodes.place import Place
+
+__all__ = ["Frame", "entered", "frame", "left"]
+
+_CURRENT: ContextVar[Frame | None] = ContextVar("langgraph_ext_frame", default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One attempt of a durable body.
+
+    A body gets it by a parameter `frame: Frame`, or by `frame()`.
+    """
+
+    attempt_id: str
+    run_id: str
+    node: str
+    number: int
+    """Which attempt of its visit, from 1."""
+    epoch: int
+    """The fencing epoch of the lease it runs under."""
+    goes_on: bool
+    """Whether it has paused before, and goes on behind an answer."""
+    place: Place
+    actor: Actor
+
+    def once(
+        self, name: str, payload: Any, call: Callable[[str], Any], *, part: str | None = None, key: str | None = None
+    ) -> Any:
+        """Act on the outside world, and give what it answered, the receipt. A committed effect is not called again.
+
+        Args:
+            name: What the effect is called in its node.
+            payload: What it is about: JSON. Only its digest is kept, which tells another action under the same key.
+            call: Called with the idempotency key. If it raises, nobody knows what it did, and the effect is in doubt;
+                raising `EffectNotDone` says that nothing was done.
+            part: What tells it from others of its name in the attempt.
+            key: An idempotency key of the caller's own, unique over all rounds and runs of the ledger. By default it is
+                made of the run, the visit, `name` and `part`.
+
+        Raises:
+            InvalidArgument: The node is declared without effects (`effect_undeclared`), a name is used twice without
+                `part=`, or the payload is no JSON.
+            ConflictError: The key was used with another payload (`idempotency_conflict`), or the attempt is no longer
+                this one (`attempt_mismatch`); as a signal to LangGraph.
+            RecoveryRequired: The effect is in doubt, and the node stops at that; as a signal to LangGraph.
+        """
+        return self.actor.once(name, payload, call, part=part, key=key)
+
+    async def aonce(
+        self,
+        name: str,
+        payload: Any,
+        call: Callable[[str], Awaitable[Any]],
+        *,
+        part: str | None = None,
+        key: str | None = None,
+    ) -> Any:
+        """As `once`, for a call that is awaited."""
+        return await self.actor.aonce(name, payload, call, part=part, key=key)
+
+
+def frame() -> Frame:
+    """The attempt that the caller's durable body runs in.
+
+    Raises:
+        RuntimeError: The caller is in no durable body.
+    """
+    found = _CURRENT.get()
+    if found is None:
+        raise RuntimeError("frame() was called outside of a durable body; wrap the node with @durable")
+    return found
+
+
+def entered(found: Frame) -> Token[Frame | None]:
+    """A body begins; what it calls finds its frame."""
+    return _CURRENT.set(found)
+
+
+def left(token: Token[Frame | None]) -> None:
+    """The body has ended."""
+    _CURRENT.reset(token)
