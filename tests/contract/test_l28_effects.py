@@ -356,3 +356,42 @@ def effects_of_two_threads(path: Path) -> None:
 
 
 PAGE: dict[str, Any] = {"before": 2**62, "size": 9}
+
+
+# -- compare-and-set
+
+
+class Overtaken:
+    """A transaction in which another writer comes first, as some databases allow, just before a row is changed."""
+
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tx, name)
+
+    def run(self, name: str, /, **params: object) -> int:
+        if name in ("effect_move", "effect_doubt", "effect_retry"):
+            self._tx._execute("UPDATE effect SET status = 'not_happened', calling_us = NULL, ended_us = 1", {})
+        return self._tx.run(name, **params)
+
+
+OVERTAKEN: dict[str, Callable[[Any], Any]] = {
+    "commit": commit,
+    "doubt": lambda tx: effects.doubt(tx, frame(), "e1", now_us=LATER),
+    "resolve": lambda tx: effects.resolve(tx, "e2", receipt=PAID, now_us=LATER),
+    "again": lambda tx: effects.again(tx, frame(), "e2", now_us=LATER),
+}
+
+
+@pytest.mark.parametrize("act", OVERTAKEN)
+def test_l28_who_is_overtaken_overwrites_nothing(database: Database, path: Path, act: str) -> None:
+    """Every move is made on a row that stands where it was read, whatever other writers a database allows."""
+    database.transact(begun)
+    database.transact(begun, "e2", name="mail")
+    database.transact(effects.doubt, frame(), "e2", now_us=NOW_US)
+    before = everything(path)
+    with pytest.raises(ConflictError, match="effect_conflict"):
+        database.transact(lambda tx: OVERTAKEN[act](Overtaken(tx)))
+
+    assert before == everything(path)
