@@ -33,12 +33,17 @@ class Locked(WriteConnection):
 
     locked = False
     refusals = 0
+    gate: threading.Event | None = None
+    waiting = False
 
     def begin(self) -> None:
         """As ever, or the error that comes when waiting was in vain."""
         if type(self).locked:
             type(self).refusals += 1
             raise StoreError("another process holds its write lock", code="store_busy", retryable=True)
+        if type(self).gate is not None:
+            type(self).waiting = True
+            type(self).gate.wait(20)
         super().begin()
 
 
@@ -170,6 +175,21 @@ def test_l14_a_lease_that_was_removed_is_not_told_of(
     until_past(database, lease)
 
     assert ([], lease.expires_us) == (told, expires_us(path))
+
+
+def test_l14_a_lease_that_is_removed_while_it_is_renewed_is_not_told_of(
+    database: Database, connection: type[Locked], renewing: Renewal, told: list[LeaseError]
+) -> None:
+    """Whoever has removed it may give it back at once, whatever its renewal then finds."""
+    renewing.add(hold(database), told.append)
+    database.transact(release, "t", 1, now_us=database.clock_us())
+    connection.gate = threading.Event()
+    until(lambda: connection.waiting, "its renewal has begun")
+    renewing.remove("t", 1)
+    connection.gate.set()
+    renewing.close()
+
+    assert [] == told
 
 
 def test_l14_a_busy_store_is_asked_again(
