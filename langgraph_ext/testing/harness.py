@@ -74,6 +74,8 @@ def crash_at_every_commit(
         InvalidArgument: The target cannot be loaded, the database is no new SQLite file, or an argument means nothing.
     """
     Loading.end_here()
+    if not hasattr(os, "fork"):
+        raise InvalidArgument("the crash harness forks processes, which this system cannot; use Linux or macOS")
     started = time.monotonic()
     scenario = find_scenario(target)
     chosen = _Chosen.of(points, only)

@@ -119,7 +119,7 @@ class _WatchedConnection(WriteConnection):
 
     def execute(self, sql: str, params: Mapping[str, object] | Sequence[object] = {}) -> Any:
         if self._is_watched and self.in_transaction and self.watch.next_statement(sql):
-            self.watch.strike(self._told())
+            self._strike()
         return super().execute(sql, params)
 
     def run_alone(self, sql: str, params: Sequence[object]) -> int:
@@ -130,22 +130,29 @@ class _WatchedConnection(WriteConnection):
         if self.watch.before_commit():
             super().begin()  # so that it is done, and not committed
             self._connection.execute(sql, params)
-            self.watch.strike(self._told())
+            self._strike()
         changed = super().run_alone(sql, params)
         if self.watch.after_commit():
-            self.watch.strike(self._told())
+            self._strike()
         return changed
 
     def commit(self) -> None:
         if self._is_watched and self.watch.before_commit():
-            self.watch.strike(self._told())
+            self._strike()
         super().commit()
         if self._is_watched and self.watch.after_commit():
-            self.watch.strike(self._told())
+            self._strike()
 
     def _note_begin(self) -> None:
         self.watch.begin()
         self._begun_behind = self._connection.execute(self.watch.queries["log_last"]).fetchone()[0] or 0
+
+    def _strike(self) -> None:
+        told = ""
+        try:
+            told = self._told()
+        finally:  # half a transaction may be more than the ledger can read
+            self.watch.strike(told)
 
     def _told(self) -> str:
         """The events of the transaction, as this connection sees them, committed or not."""

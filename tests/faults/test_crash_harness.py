@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -244,6 +245,32 @@ def own_scenario(url: str, effects: EffectLog) -> None:
     effects.record("own")
 
 
+async def test_it_may_be_called_on_an_event_loop(crash: Crash) -> None:
+    """It blocks it, as a test may."""
+    crash("sound", only=(1, "after")).assert_sound()
+
+
+def test_a_module_that_pytest_has_imported_by_its_path_is_found(tmp_path: Path) -> None:
+    """With pytest's importlib mode a test's name leads nowhere in another process; its file does."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "test_mine.py").write_text(MINE)
+    options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib", "--rootdir", tmp_path, tmp_path / "elsewhere"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "pytest", *options]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert 0 == ran.returncode, ran.stdout
+
+
+MINE = """\
+from langgraph_ext.testing import crash_at_every_commit
+
+def scenario(url, effects):
+    effects.record("done")
+
+def test_mine(tmp_path):
+    crash_at_every_commit(f"{__name__}:scenario", db=tmp_path / "crash.db").assert_sound()
+"""
+
 SCRIPT = """\
 from langgraph_ext.testing import crash_at_every_commit
 
@@ -273,6 +300,38 @@ def test_the_caller_is_left_as_it_was(crash: Crash) -> None:
     assert before == set(os.listdir("/dev/fd"))
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_ctrl_c_ends_the_server_and_its_child(tmp_path: Path) -> None:
+    """At once, though the scenario hangs, and with a KeyboardInterrupt as everywhere."""
+    (tmp_path / "story.py").write_text(HANGS)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "story.py"]
+    script = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    pids = tmp_path / "pids"
+    deadline = time.monotonic() + 60
+    while not pids.exists() or len(pids.read_text().split()) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    script.send_signal(signal.SIGINT)
+    _, said = script.communicate(timeout=30)
+    assert said.endswith("KeyboardInterrupt\n")
+    while any(_runs(int(pid)) for pid in pids.read_text().split()):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+HANGS = """\
+import os, time
+from langgraph_ext.testing import crash_at_every_commit
+
+def scenario(url, effects):
+    with open("pids", "w") as file:
+        file.write(f"{os.getpid()} {os.getppid()}")
+    time.sleep(1000)
+
+crash_at_every_commit(f"{__name__}:scenario", db="crash.db")
+"""
 
 
 # -- what is refused
