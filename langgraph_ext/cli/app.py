@@ -34,7 +34,7 @@ _PAGE = 1000
 """Events read at a time."""
 
 app = typer.Typer(
-    help="Look at the runs in a database of langgraph-ext (only resolve-effect changes one); crash your own in tests.",
+    help="Look at the runs in a database of langgraph-ext, say what is in doubt of them, and crash your own in tests.",
     epilog="Exit status: 0 done; 1 something is wrong (verify, doctor, crash-test); 2 not done, stderr says why.",
     no_args_is_help=True,
     add_completion=False,
@@ -93,7 +93,7 @@ def show(
     db: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a run as a tree: its visits in order, their outcomes, errors, effects and questions.
+    """Show a run as a tree: its visits in order, their outcomes, errors, attempts, effects and questions.
 
     Behind a visit stands when it ended, counted from the start of the run.
     """
@@ -102,15 +102,19 @@ def show(
         found = ledger.run(run_id)
         visits = ledger.visits(run_id, inherited=True)
         questions, effects = interrupts_of(ledger, run_id), effects_of(ledger, run_id)
+        attempts = ledger.attempts(run_id)
         if as_json:
             asked, done = plain(questions), plain(effects)
             if no_payloads:
                 asked, done = _without("value", asked), _without("receipt", done)
-            print_json({"run": plain(found), "visits": plain(visits), "interrupts": asked, "effects": done})
+            tried = plain(attempts)
+            print_json(
+                {"run": plain(found), "visits": plain(visits), "attempts": tried, "interrupts": asked, "effects": done}
+            )
             return
         printer = Printer()
         shown = shown_by(payloads=not no_payloads, only_ascii=printer.fit.only_ascii)
-        tree = run_node(found, visits, questions, effects, now=datetime.now(UTC), shown=shown)
+        tree = run_node(found, visits, questions, effects, attempts, now=datetime.now(UTC), shown=shown)
         printer.lines(draw(tree, printer.fit))
 
 
@@ -192,6 +196,24 @@ def resolve_effect(
         printer = Printer()
         shown = shown_by(payloads=True, only_ascii=printer.fit.only_ascii)
         printer.lines(draw(effect_node(found, shown), printer.fit))
+
+
+@app.command()
+def recover(
+    attempt: Annotated[str, typer.Argument(metavar="ATTEMPT_ID", help="The attempt's id, as show prints it.")],
+    db: DatabaseOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let the next attempt of a node act, though nobody knows how this one ended; once.
+
+    It acts when the run is invoked again. For an attempt that was interrupted, or left running by a process that died.
+    """
+    with exits_with_code(), opened(db) as ledger:
+        ledger.authorize_recovery(attempt)
+        if as_json:
+            print_json({"attempt_id": attempt, "authorized": True})
+        else:
+            typer.echo(f"attempt {attempt} authorized; invoke the run again to go on")
 
 
 def _said(receipt: str | None, *, did_not_happen: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A run as a tree: its visits in order, each in the visit it is a part of, with what it asked and did outside."""
+"""A run as a tree: its visits in order, each in the visit it is a part of, with its attempts, effects and questions."""
 
 from __future__ import annotations
 
@@ -8,10 +8,21 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from langgraph_ext.cli.plain import iso
-from langgraph_ext.ledger.records import Effect, EffectStatus, Interrupt, Run, RunStatus, Visit, VisitKind, VisitStatus
+from langgraph_ext.ledger.records import (
+    AttemptRecord,
+    AttemptStatus,
+    Effect,
+    EffectStatus,
+    Interrupt,
+    Run,
+    RunStatus,
+    Visit,
+    VisitKind,
+    VisitStatus,
+)
 from langgraph_ext.render import Node, duration, first_line
 
-__all__ = ["Shown", "effect_node", "run_node", "span_of"]
+__all__ = ["Shown", "attempt_node", "effect_node", "run_node", "span_of"]
 
 Shown = Callable[[Interrupt | Effect], str]
 """How a question's payload, or an effect's receipt, is shown; empty text hides it."""
@@ -39,6 +50,7 @@ def run_node(
     visits: Sequence[Visit],
     questions: Sequence[Interrupt],
     effects: Sequence[Effect] = (),
+    attempts: Sequence[AttemptRecord] = (),
     *,
     now: datetime,
     shown: Shown,
@@ -50,6 +62,7 @@ def run_node(
         visits: Its visits, by transition, the inherited ones first.
         questions: Its interrupts, in their order.
         effects: Its effects, in their order.
+        attempts: Its attempts, in their order; one that succeeded at once is not shown.
         now: For how long a running run has been running.
         shown: How payloads and receipts are shown.
     """
@@ -59,12 +72,17 @@ def run_node(
     done: dict[_Actor, list[Effect]] = defaultdict(list)
     for effect in effects:
         done[effect.checkpoint_id, effect.task_id].append(effect)
+    tried: dict[_Actor, list[AttemptRecord]] = defaultdict(list)
+    for attempt in attempts:
+        tried[attempt.checkpoint_id, attempt.task_id].append(attempt)
     actors = {(visit.checkpoint_id, visit.task_id) for visit in visits}
     asked_by_nobody = [question for actor, group in asked.items() if actor not in actors for question in group]
     done_by_nobody = [effect for actor, group in done.items() if actor not in actors for effect in group]
+    tried_by_nobody = [attempt for actor, group in tried.items() if actor not in actors for attempt in group]
     several = {_counted(visit) for visit in visits if visit.ordinal > 1}
-    teller = _Teller(run=run, asked=asked, done=done, several=several, shown=shown)
+    teller = _Teller(run=run, asked=asked, done=done, tried=tried, several=several, shown=shown)
     children = [teller.node(branch) for branch in _grown(visits)]
+    children += [attempt_node(attempt, named=True) for attempt in tried_by_nobody]
     children += teller.effects(done_by_nobody) + teller.questions(asked_by_nobody)
     notes = (*_of_run(run, now), _doubts(effects))
     return Node(label=f"run {run.run_id}", status=run.status, notes=notes, children=tuple(children))
@@ -73,6 +91,19 @@ def run_node(
 def _doubts(effects: Sequence[Effect]) -> str:
     count = sum(effect.in_doubt for effect in effects)
     return f"{count} effect{'s' if count > 1 else ''} in doubt" if count else ""
+
+
+def attempt_node(attempt: AttemptRecord, *, named: bool = False) -> Node:
+    """An attempt, and how it ended; with the name of its node where that does not stand above it."""
+    return Node(
+        label=f"{attempt.node} attempt {attempt.number}" if named else f"attempt {attempt.number}",
+        status=attempt.status,
+        notes=(
+            f"id {attempt.attempt_id}",
+            str(attempt.effect) if attempt.status is AttemptStatus.INTERRUPTED else "",
+            "authorized" if attempt.authorized_at is not None else "",
+        ),
+    )
 
 
 def effect_node(effect: Effect, shown: Shown) -> Node:
@@ -163,6 +194,7 @@ class _Teller:
     run: Run
     asked: dict[_Actor, list[Interrupt]]
     done: dict[_Actor, list[Effect]]
+    tried: dict[_Actor, list[AttemptRecord]]
     several: set[_Counted]
     """What was visited more than once."""
     shown: Shown
@@ -179,8 +211,13 @@ class _Teller:
             label=branch.name + self._which(visit),
             status=visit.status,
             notes=self._notes(visit),
-            children=(*children, *done, *asked),
+            children=(*children, *self.attempts(self.tried.get(actor, [])), *done, *asked),
         )
+
+    def attempts(self, tried: Sequence[AttemptRecord]) -> list[Node]:
+        """How often a body was begun, and how that ended, where there is more to say than that it succeeded."""
+        at_once = all(attempt.number == 1 and attempt.status is AttemptStatus.SUCCEEDED for attempt in tried)
+        return [] if at_once else [attempt_node(attempt) for attempt in tried]
 
     def effects(self, done: Iterable[Effect]) -> list[Node]:
         """What was done outside, and where that stands."""

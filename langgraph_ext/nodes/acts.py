@@ -18,6 +18,7 @@ from langgraph_ext.errors import AdmissionError, InvalidArgument, LangGraphExtEr
 from langgraph_ext.ledger import effects, leases
 from langgraph_ext.ledger.attempts import EffectClass
 from langgraph_ext.ledger.effect_keys import Key, key_for
+from langgraph_ext.ledger.effect_listing import receipt_of
 from langgraph_ext.ledger.effect_rows import Held, Receipt
 from langgraph_ext.ledger.effects import Begun, Done, InDoubt, ToCall
 from langgraph_ext.ledger.frames import FrameKey
@@ -218,11 +219,7 @@ class Actor:
         return _Wanted(name=name, part=part, key=named, payload_digest=digest)
 
     def _packed(self, answer: Any) -> Receipt:
-        """As JSON, which anybody can read, if it is that; else as the serde has it."""
-        try:
-            return Receipt("json", canonical.encode_plain(answer))
-        except TypeError:
-            return Receipt(*self._place.saver.serde.dumps_typed(answer))
+        return receipt_of(answer, self._place.saver.serde)
 
     def _receipt(self, effect: Held) -> Any:
         assert effect.receipt is not None, "a committed effect has one"

@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "cli.md").read_text("utf-8")
 EXAMPLE = re.compile(r"^```console\n\$ langgraph-ext (?P<args>.*)\n(?P<output>(?s:.*?))^```\n", re.M)
 EXAMPLES = [(found["args"], found["output"]) for found in EXAMPLE.finditer(PAGE)]
-COMMANDS = ["runs", "show", "events", "resolve-effect", "verify", "doctor", "crash-test"]
-NEEDS_AN_EFFECT = {"resolve-effect"}
+COMMANDS = ["runs", "show", "events", "resolve-effect", "recover", "verify", "doctor", "crash-test"]
+NEEDS_AN_EFFECT = {"resolve-effect", "recover"}
 """Without an example that runs: nothing that is public makes effects yet."""
 
 # Words that differ from run to run, or from machine to machine; how far apart they stand depends on them.

@@ -11,7 +11,8 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, RetryPolicy, interrupt
 
 from langgraph_ext import EffectNotDone, LedgerSaver, durable
-from langgraph_ext.errors import ConflictError, InvalidArgument, RecoveryRequired
+from langgraph_ext.database.sqlite import SqliteBackend
+from langgraph_ext.errors import InvalidArgument, RecoveryRequired
 from langgraph_ext.nodes import Frame
 from langgraph_ext.testing import EffectLog
 from tests.support.acted import Acts
@@ -225,12 +226,36 @@ def test_l52_a_frame_that_was_given_up_writes_nothing(acts: Acts, tmp_path: Path
     kept: list[Frame] = []
     acts.run(line(acts.saver, a=acts.node("a", lambda frame: kept.append(frame) or {"log": []}, effect="write")))
     bank = Bank(tmp_path)
-    with pytest.raises(Exception, match="lease|attempt") as refusal:
+    with pytest.raises(Exception, match=r"lease|attempt") as refusal:
         kept[0].once("charge", {}, bank.pay)
 
     assert (0, []) == (bank.charges, effects(acts))
     assert getattr(refusal.value, "code", "") in ("lease_lost", "attempt_mismatch")
 
 
-assert ConflictError
-assert says
+def test_l22_l28_a_durable_node_adds_one_commit_and_an_effect_two(
+    acts: Acts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its admission; the effect's beginning and its receipt. Its end rides with what the task writes."""
+    committed: list[int] = []
+    commit = SqliteBackend.commit
+
+    def counted(self: SqliteBackend, group: list[Any]) -> None:
+        committed.append(len(group))
+        commit(self, group)
+
+    monkeypatch.setattr(SqliteBackend, "commit", counted)
+
+    def transactions(node: Any) -> int:
+        committed.clear()
+        acts.run(line(acts.saver, node=node), config={"configurable": {"thread_id": str(len(acts.ran))}})
+        return sum(committed)
+
+    async def aplain(state: State) -> Any:
+        return {"log": ["plain"]}
+
+    transactions(acts.node("warm"))
+    plain = transactions(says("plain") if acts.form == "sync" else aplain)
+
+    assert plain + 1 == transactions(acts.node("durable"))
+    assert plain + 3 == transactions(charging(acts, Bank(tmp_path)))
