@@ -7,11 +7,10 @@ gives it back when the invocation has ended, in whatever way.
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.pregel import Pregel
 
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver.attached import Invocation, LedgerHandler, OnBusy, begun
@@ -19,7 +18,10 @@ from langgraph_ext.saver.host import is_of_a_task
 
 __all__ = ["LedgerCallbackHandler", "with_ledger"]
 
-G = TypeVar("G", bound=Pregel[Any, Any, Any, Any])
+if TYPE_CHECKING:
+    from langgraph.pregel import Pregel
+
+G = TypeVar("G", bound="Pregel[Any, Any, Any, Any]")
 
 
 class LedgerCallbackHandler(LedgerHandler):
