@@ -139,7 +139,8 @@ def last_of(tx: Tx, thread_id: str, checkpoint_id: str, task_id: str, ordinal: i
 
 def of_run(tx: Tx, run: int) -> list[Attempt]:
     """The attempts of a run, in the order in which they started."""
-    return [_from_row(row) for row in tx.all("attempts_of_run", run=run)]
+    found = [_from_row(row) for row in tx.all("attempts_of_run", run=run)]
+    return sorted(found, key=lambda attempt: (attempt.started_us, attempt.number, attempt.attempt_id))
 
 
 def writes_of(tx: Tx, attempt: Attempt) -> bytes:

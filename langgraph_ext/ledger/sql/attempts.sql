@@ -65,12 +65,10 @@ WHERE thread_id = :thread_id AND status = 'running' AND epoch < :epoch
 ORDER BY epoch;
 
 -- name: attempts_of_run
--- In the order in which they started.
 SELECT
     attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,
     effect, started_us, ended_us, authorized_us
-FROM attempt WHERE run = :run
-ORDER BY started_us, number, attempt_id;
+FROM attempt WHERE run = :run;
 
 -- name: attempts_of_run_delete
 DELETE FROM attempt WHERE run = :run;
