@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.testing.points import Place
+from langgraph_ext.testing.points import Kill
 from langgraph_ext.testing.scenario import Scenario
 
 __all__ = ["Children", "Ended", "Files"]
@@ -59,9 +59,9 @@ class Files:
         """What its processes had to say."""
         return self._beside(".report")
 
-    def at(self, place: Place) -> Files:
+    def at(self, kill: Kill) -> Files:
         """The files of the run that is killed there."""
-        name = f"{self.database.stem}-{place.boundary}-{str(place).replace(':', '-')}{self.database.suffix}"
+        name = f"{self.database.stem}-{kill.boundary}-{str(kill).replace(':', '-')}{self.database.suffix}"
         return Files(self.database.with_name(name))
 
     def remove(self) -> None:
@@ -167,9 +167,9 @@ class Children:
         ended = self._asked({"task": "prepare", **_named(files)}, files)
         assert ended.returned, f"no database could be made:\n{ended.output}"
 
-    def run(self, files: Files, place: Place | None = None) -> Ended:
-        """Let the scenario start or go on, in a process that kills itself at the given place."""
-        request = {"task": "run", "place": None if place is None else asdict(place), **_named(files)}
+    def run(self, files: Files, kill: Kill | None = None) -> Ended:
+        """Let the scenario start or go on, in a process that kills itself as told."""
+        request = {"task": "run", "kill": None if kill is None else asdict(kill), **_named(files)}
         return self._asked(request, files)
 
     def _asked(self, request: dict[str, Any], files: Files) -> Ended:

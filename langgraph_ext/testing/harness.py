@@ -26,7 +26,7 @@ from langgraph_ext.testing.endings import (
     problems_of_end,
     problems_of_run,
 )
-from langgraph_ext.testing.points import POINTS, Place, Point
+from langgraph_ext.testing.points import POINTS, Kill, Point
 from langgraph_ext.testing.report import CrashFinding, CrashReport
 from langgraph_ext.testing.scenario import Loading, find_scenario
 
@@ -135,16 +135,16 @@ class _Chosen:
             raise InvalidArgument(f"only is {only!r}; it must be such as (3, 'before') or (3, 'inside:2')")
         return cls(points=found, boundary=boundary, statement=int(number) if number else None)
 
-    def places(self, sizes: Sequence[int]) -> Iterator[Place]:
+    def kills(self, sizes: Sequence[int]) -> Iterator[Kill]:
         """The kills of a run whose transactions have so many statements."""
         for boundary in range(1, len(sizes) + 1) if self.boundary is None else [self.boundary]:
             for point in self.points:
                 if point != "inside":
-                    yield Place(boundary=boundary, point=point)
+                    yield Kill(boundary=boundary, point=point)
                     continue
                 size = sizes[boundary - 1] if boundary <= len(sizes) else 0
                 for statement in range(1, size) if self.statement is None else [self.statement]:
-                    yield Place(boundary=boundary, point=point, statement=statement)
+                    yield Kill(boundary=boundary, point=point, statement=statement)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ class _Work:
     findings: list[CrashFinding] = field(default_factory=list)
 
     def do(self, chosen: _Chosen) -> None:
-        """Run it undisturbed, and, if that is right, killed at each place."""
+        """Run it undisturbed, and, if that is right, once with each kill."""
         self.children.prepare(self.files)
         self.files.effects.touch(0o600)
         empty = self.files.database.read_bytes()
@@ -184,21 +184,21 @@ class _Work:
         self._find(problems, boundary=0, point="undisturbed", transaction="", files=self.files, ended=ended)
         if problems:
             return
-        places = list(chosen.places(ended.committed))
+        kills = list(chosen.kills(ended.committed))
         broken = 0
-        for number, place in enumerate(places):
+        for number, kill in enumerate(kills):
             if broken == self.limits.max_broken:
-                self.left_out = len(places) - number
+                self.left_out = len(kills) - number
                 return
-            broken += not self._survives(place, undisturbed, empty)
+            broken += not self._survives(kill, undisturbed, empty)
 
-    def _survives(self, place: Place, undisturbed: Ending, empty: bytes) -> bool:
-        """Kill it at this place, go on with it, and look; whether all is as it was undisturbed."""
-        files = self.files.at(place)
+    def _survives(self, kill: Kill, undisturbed: Ending, empty: bytes) -> bool:
+        """Run it with this kill, go on with it, and look; whether all is as it was undisturbed."""
+        files = self.files.at(kill)
         files.remove()
         files.database.write_bytes(empty)
         files.effects.touch(0o600)
-        ended = killed = self.children.run(files, place)
+        ended = killed = self.children.run(files, kill)
         if killed.struck:
             self.kills += 1
             ended = self._gone_on(files)
@@ -209,8 +209,8 @@ class _Work:
             found = ending_of(files)
             problems += problems_of_effects(found, undisturbed, self.limits.at_most)
             problems += problems_of_run(found, undisturbed)
-        words = _in_words(place, killed)
-        self._find(problems, boundary=place.boundary, point=str(place), transaction=words, files=files, ended=ended)
+        words = _in_words(kill, killed)
+        self._find(problems, boundary=kill.boundary, point=str(kill), transaction=words, files=files, ended=ended)
         if not problems:
             files.remove()
         return not problems
@@ -247,10 +247,10 @@ class _Work:
             )
 
 
-def _in_words(place: Place, killed: Ended) -> str:
+def _in_words(kill: Kill, killed: Ended) -> str:
     """What was killed there."""
     if not killed.struck:
         return "not reached"
-    if place.point == "inside":
+    if kill.point == "inside":
         return (killed.told and f"{killed.told}: ") + "between {} and {}".format(*killed.statements[-2:])
-    return killed.told or ", ".join(dict.fromkeys(killed.statements))
+    return killed.told or "no event: " + ", ".join(dict.fromkeys(killed.statements))

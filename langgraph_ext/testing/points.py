@@ -24,7 +24,7 @@ from langgraph_ext.ledger import order
 from langgraph_ext.ledger.events import scan
 from langgraph_ext.ledger.node_paths import NodePaths
 
-__all__ = ["POINTS", "Place", "Point", "Watch", "kill_myself", "replace_connections"]
+__all__ = ["POINTS", "Kill", "Point", "Watch", "kill_myself", "replace_connections"]
 
 Point = Literal["before", "inside", "after"]
 
@@ -33,12 +33,12 @@ POINTS: tuple[Point, ...] = ("before", "inside", "after")
 _EVENTS = 20
 """Most events of a transaction that are told."""
 
-_VERB = re.compile(r"\b(INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM|FROM)\s+(\w+)")
+_TABLE = re.compile(r"\b(?:INTO|UPDATE|FROM)\s+(\w+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """One point of one transaction."""
+class Kill:
+    """One kill: at which point of which transaction."""
 
     boundary: int
     """The transaction's number, from 1."""
@@ -55,16 +55,16 @@ class Watch:
 
     Args:
         path: The file.
-        place: Where to strike; None counts only.
+        kill: Where to strike; None counts only.
         strike: What happens there, given the names of the transaction's statements, and what it tells the ledger.
     """
 
-    def __init__(self, path: str, place: Place | None, strike: Callable[[list[str], str], None]) -> None:
+    def __init__(self, path: str, kill: Kill | None, strike: Callable[[list[str], str], None]) -> None:
         self.path = os.path.realpath(path)
         self.committed: list[int] = []
         """How many statements each transaction had that was committed."""
         self.queries = load_queries("sqlite")
-        self._place = place
+        self._kill = kill
         self._strike = strike
         self._statements: list[str] = []
         self._names = {sql: name for name, sql in self.queries.items()}
@@ -89,11 +89,11 @@ class Watch:
         return self._is_at("after", len(self.committed))
 
     def strike(self, told: str) -> None:
-        """Do what is to be done at the place."""
+        """Strike, and say what the transaction tells the ledger."""
         self._strike(self._statements, told)
 
     def _is_at(self, point: Point, boundary: int, statement: int | None = None) -> bool:
-        return self._place == Place(boundary=boundary, point=point, statement=statement)
+        return self._kill == Kill(boundary=boundary, point=point, statement=statement)
 
 
 def kill_myself() -> None:
@@ -179,8 +179,6 @@ def replace_connections(watch: Watch) -> None:
 
 def _in_words(sql: str) -> str:
     """What a statement without a name does: rows joined into one insert have none."""
-    found = _VERB.search(sql)
-    if found is None:
-        return " ".join(sql.split())[:60]
+    table = _TABLE.search(sql)
     rows = sql.count(" UNION ALL ") + 1
-    return f"{found[1]} {found[2]}" + (f" ({rows} rows)" if rows > 1 else "")
+    return f"{sql.split(None, 1)[0]} {table[1] if table else '?'}" + (f" ({rows} rows)" if rows > 1 else "")

@@ -26,7 +26,7 @@ from langgraph_ext.database import open_database
 from langgraph_ext.database.migrations import all_migrations
 from langgraph_ext.database.queries import load_queries
 from langgraph_ext.testing.effects import EffectLog
-from langgraph_ext.testing.points import Place, Watch, kill_myself, replace_connections
+from langgraph_ext.testing.points import Kill, Watch, kill_myself, replace_connections
 from langgraph_ext.testing.scenario import Scenario, load
 
 __all__ = ["main"]
@@ -129,19 +129,19 @@ def _outcome(function: Callable[..., Any], request: Json, report: int) -> Json:
         database.open()
         database.close()
         return {"returned": True}
-    place = None if request["place"] is None else Place(**request["place"])
+    kill = None if request["kill"] is None else Kill(**request["kill"])
 
     def strike(statements: list[str], told: str) -> None:
         _tell(report, {"struck": {"statements": statements, "told": told}})
         _flush()
         kill_myself()
 
-    watch = Watch(request["database"], place, strike)
+    watch = Watch(request["database"], kill, strike)
     replace_connections(watch)
     result = function(f"sqlite:///{request['database']}", EffectLog(request["effects"]))
     if isawaitable(result):
         asyncio.run(_awaited(result))
-    return {"returned": True, "committed": watch.committed if place is None else []}
+    return {"returned": True, "committed": watch.committed if kill is None else []}
 
 
 async def _awaited(result: Any) -> None:

@@ -72,6 +72,14 @@ def test_a_graph_that_asks_is_found_sound(crash: Crash) -> None:
 
 
 @pytest.mark.slow
+def test_tasks_that_race_are_found_sound(crash: Crash) -> None:
+    """Whatever order their commits come in, every kill is made or counted as not reached."""
+    report = crash("fans_out")
+    report.assert_sound()
+    assert report.kills + report.not_reached > 2 * report.boundaries >= 14
+
+
+@pytest.mark.slow
 def test_every_point_of_an_async_graph(crash: Crash) -> None:
     crash("sound_async").assert_sound()
 

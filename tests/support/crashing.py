@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 from uuid import uuid4
 
 from langgraph.graph import START, StateGraph
-from langgraph.types import Command, interrupt
+from langgraph.types import Command, Send, interrupt
 
 from langgraph_ext import LedgerSaver
 from langgraph_ext.testing import EffectLog
@@ -106,6 +107,31 @@ def asks(url: str, effects: EffectLog) -> None:
         while (state := app.get_state(CONFIG)).created_at is None or state.tasks:
             given: Any = {} if state.created_at is None else None
             app.invoke(Command(resume=True) if state.interrupts else given, CONFIG, durability="sync")
+
+
+class Items(TypedDict, total=False):
+    done: Annotated[list[int], operator.add]
+    item: int
+
+
+async def fans_out(url: str, effects: EffectLog) -> None:
+    """Four tasks at once, under LangGraph's own durability: their commits come in any order."""
+
+    async def work(items: Items) -> Items:
+        key = f"work {items['item']}"
+        if not effects.count(key):
+            effects.record(key)
+        return {"done": [items["item"]]}
+
+    def every(items: Items) -> list[Send]:
+        return [Send("work", {"item": item}) for item in range(4)]
+
+    async with LedgerSaver(url) as saver:
+        builder = StateGraph(Items).add_node(work).add_conditional_edges(START, every, ["work"])
+        app = builder.compile(checkpointer=saver)
+        state = await app.aget_state(CONFIG)
+        if state.created_at is None or state.tasks:
+            await app.ainvoke({"done": []} if state.created_at is None else None, CONFIG)
 
 
 # -- with a bug
