@@ -123,14 +123,14 @@ def store(tx: Tx, written: TaskWrites, early: Early | None = None, *, again: boo
         again: Whether nobody knows if it was stored before.
 
     Returns:
-        True; an append of many answers None when nobody can tell whether this one was stored.
+        True if it is fenced: as an append, None then says that nobody can tell whether it was stored. Else None.
 
     Raises:
         LeaseError: The thread is another's by now (`lease_lost`).
     """
     row, call = written.row, written.call
     if row is None or ((again or tx.repeated) and _is_stored(tx, row)):
-        return True
+        return _answer(written)
     fence(tx, str(row["thread_id"]), written.epoch, now_us=0)
     if call is not None:
         calls.check_identity(tx, call)
@@ -140,7 +140,11 @@ def store(tx: Tx, written: TaskWrites, early: Early | None = None, *, again: boo
         tx.run("call_append_fenced", **row)
     if call is not None and not calls.record(tx, call) and early is not None:
         early.add(call)
-    return True
+    return _answer(written)
+
+
+def _answer(written: TaskWrites) -> bool | None:
+    return None if written.epoch is None else True
 
 
 def _is_stored(tx: Tx, row: Mapping[str, object]) -> bool:

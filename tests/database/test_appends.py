@@ -56,6 +56,7 @@ class Story:
             "",
             serde=self.saver.serde,
             seen=self.saver.seen,
+            epoch=None,
             stored_us=1,
         )
         assert written.append is not None
@@ -72,6 +73,7 @@ class Story:
             metadata(1),
             {"a": 2},
             refuses=True,
+            epoch=None,
             parent=self.saver.recent.find("t", "", cid(0)),
             dumps=self.saver.serde.dumps_typed,
             stored_us=1,
