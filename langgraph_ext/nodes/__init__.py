@@ -1,7 +1,7 @@
 """Nodes: where LangGraph meets the ledger."""
 
-from langgraph_ext.nodes.acts import EffectNotDone
+from langgraph_ext.nodes.acts import AttemptInterrupted, EffectNotDone
 from langgraph_ext.nodes.frames import Frame, frame
 from langgraph_ext.nodes.wrapping import durable
 
-__all__ = ["EffectNotDone", "Frame", "durable", "frame"]
+__all__ = ["AttemptInterrupted", "EffectNotDone", "Frame", "durable", "frame"]

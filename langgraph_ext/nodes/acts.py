@@ -26,7 +26,7 @@ from langgraph_ext.ledger.settlement import TaskKey
 from langgraph_ext.nodes.place import Place
 from langgraph_ext.nodes.refusals import refuse
 
-__all__ = ["Actor", "EffectNotDone", "Policy"]
+__all__ = ["Actor", "AttemptInterrupted", "EffectNotDone", "Policy"]
 
 T = TypeVar("T")
 
@@ -36,6 +36,21 @@ class EffectNotDone(Exception):
 
     The record says so, and the same effect may be begun again.
     """
+
+
+class AttemptInterrupted(Exception):
+    """Raised by a durable body to say that nobody knows how it ended: a lost session, a service gone in the middle.
+
+    The attempt is interrupted, not failed: what it has left in doubt stops the run, as after a crash.
+
+    Args:
+        code: A stable name for programs.
+        message: What happened.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)

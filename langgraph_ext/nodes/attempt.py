@@ -23,7 +23,7 @@ from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.settlement import TaskKey
 from langgraph_ext.ledger.texts import message_of
-from langgraph_ext.nodes.acts import Actor, Policy
+from langgraph_ext.nodes.acts import Actor, AttemptInterrupted, Policy
 from langgraph_ext.nodes.frames import Frame
 from langgraph_ext.nodes.place import Place
 from langgraph_ext.nodes.refusals import refuse, refused
@@ -299,6 +299,8 @@ def _end(tx: Tx, *, run: Run, target: AttemptStatus, error: tuple[str, str, str 
 
 
 def _target(error: BaseException) -> AttemptStatus:
+    if isinstance(error, AttemptInterrupted):
+        return AttemptStatus.INTERRUPTED
     if host.is_cancellation(error) or isinstance(error, GraphBubbleUp):
         return AttemptStatus.CANCELLED
     return AttemptStatus.FAILED if isinstance(error, Exception) else AttemptStatus.INTERRUPTED

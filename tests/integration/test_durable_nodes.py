@@ -19,9 +19,9 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, RetryPolicy, interrupt
 
 from langgraph_ext import LedgerSaver
-from langgraph_ext.errors import AdmissionError, InvalidArgument
+from langgraph_ext.errors import AdmissionError, InvalidArgument, RecoveryRequired
 from langgraph_ext.ledger import admission
-from langgraph_ext.nodes import Frame, durable, frame
+from langgraph_ext.nodes import AttemptInterrupted, Frame, durable, frame
 from tests.support.acted import Acts
 from tests.support.apps import CONFIG, Boom, State, fan, line, says
 from tests.support.driver import Form
@@ -192,6 +192,27 @@ def test_l49_a_cancelled_body_is_on_record(saver: LedgerSaver, loop: asyncio.Abs
     loop.run_until_complete(story())
 
     assert ([("slow", 1, "cancelled")], False) == (acts.attempts(), acts.lease()[1])
+
+
+def test_l11_a_body_may_say_that_nobody_knows_how_it_ended(acts: Acts) -> None:
+    """It is interrupted, not failed; an opaque one stops until somebody authorizes the next."""
+
+    def body(frame: Frame) -> Any:
+        if frame.number == 1:
+            raise AttemptInterrupted("session_lost", "the line went dead")
+        return {"log": ["done"]}
+
+    app = line(acts.saver, a=acts.node("a", body, effect="opaque"))
+    with pytest.raises(AttemptInterrupted):
+        acts.run(app)
+    with pytest.raises(RecoveryRequired, match="authorize_recovery") as refusal:
+        acts.run(app, None)
+    acts.saver.ledger.authorize_recovery(str(refusal.value.details["attempt_id"]))
+    acts.run(app, None)
+
+    assert [("a", 1, "interrupted"), ("a", 2, "succeeded")] == acts.attempts()
+    (told,) = [e.details for e in acts.saver.ledger.events(limit=100) if e.name == "attempt.interrupted"]
+    assert ("session_lost", "the line went dead") == (told["error_code"], told["error_message"])
 
 
 # -- refusals

@@ -124,6 +124,7 @@ _CONTEXT.set_forkserver_preload(
     [
         "pytest",
         "tests.support.workers",
+        "tests.support.attached",
         "tests.support.faults",
         "tests.database.children",
         "tests.faults.children",

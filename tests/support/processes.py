@@ -11,7 +11,7 @@ from multiprocessing.synchronize import Barrier
 from typing import Any
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["pytest", "tests.support.workers"])
+_CONTEXT.set_forkserver_preload(["pytest", "tests.support.workers", "tests.support.attached"])
 
 
 def at_once(target: Callable[..., Any], *calls: tuple[Any, ...], timeout: float = 90.0) -> list[Any]:
