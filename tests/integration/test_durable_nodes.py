@@ -112,7 +112,7 @@ def test_durable_outside_of_a_graph_is_the_function_itself() -> None:
 # -- L16, L17
 
 
-def test_scenario_09_l16_a_body_that_succeeded_is_not_run_again(acts: Acts) -> None:
+def test_l16_scenario_09_a_body_that_succeeded_is_not_run_again(acts: Acts) -> None:
     """Its router raised: LangGraph runs the task again, and gets the result that is stored."""
     once = iter([True])
 
