@@ -197,7 +197,7 @@ def test_payloads_can_be_hidden(db: Path, args: list[str]) -> None:
 def test_show_gives_programs_everything(db: Path) -> None:
     """Run, visits and interrupts, the payloads in full."""
     found = documents(db, "show", "aa-done")
-    assert {"run", "visits", "interrupts", "effects"} == set(found)
+    assert {"run", "visits", "attempts", "interrupts", "effects"} == set(found)
     assert "succeeded" == found["run"]["status"]
     paths = ["load", "price", "price", "review/ask", "review", "ship"]
     assert sorted(paths) == sorted(visit["node_path"] for visit in found["visits"])
@@ -264,7 +264,8 @@ def test_effects_stand_under_the_visit_that_acted(effects_db: Path) -> None:
     shown = masked(ask(effects_db, "show", "aa"))
     paid = r"effect charge [evil\x1b[2J\r" + r'name\n]  committed  id e-paid  {"paid":"evil\u001b[2J\rname\n"}'
     assert shown.splitlines()[0].endswith("  2 effects in doubt")
-    assert f"├─ load  succeeded  +T\n│  └─ {paid}\n" in shown
+    assert "├─ load  succeeded  +T\n│  ├─ attempt 1  interrupted  id a1  none\n" in shown
+    assert f"│  └─ {paid}\n" in shown
     assert "   ├─ effect call  started  in doubt  id e-lost\n   └─ effect mail  unknown  id e-mail\n" in shown
 
 
