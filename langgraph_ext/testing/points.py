@@ -167,7 +167,7 @@ def replace_connections(watch: Watch) -> None:
     The class of the write connection is an argument of `open_database`, with a default; this replaces the default.
     Which calls share a commit depends on who comes first, and would differ from run to run; alone, each has its own
     boundary, and every state that a shared commit leaves is among those. For a process that runs one scenario and ends;
-    see docs/decisions/0012-where-the-harness-strikes.md.
+    see docs/decisions/0013-where-the-harness-strikes.md.
     """
     assert lane._GROUP > 1, "a lane groups calls up to a number of this name"
     lane._GROUP = 1
