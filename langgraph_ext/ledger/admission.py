@@ -24,7 +24,7 @@ from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.runs import At, begin_at
 from langgraph_ext.ledger.settlement import TaskKey
 
-__all__ = ["Admitted", "Entry", "Finished", "NotStored", "Refused", "authorize", "enter", "is_stored"]
+__all__ = ["Admitted", "Entry", "Finished", "NotStored", "Refused", "authorize", "enter", "not_stored"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class Refused:
     details: dict[str, object] = field(default_factory=dict)
 
 
-def is_stored(tx: Tx, thread_id: str, anchors: Sequence[tuple[str, str]]) -> NotStored | None:
+def not_stored(tx: Tx, thread_id: str, anchors: Sequence[tuple[str, str]]) -> NotStored | None:
     """The first of these checkpoints that is not stored; None if all of them are (rule L23)."""
     for checkpoint_ns, checkpoint_id in anchors:
         where = {"thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": checkpoint_id}
@@ -106,7 +106,7 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | NotStored | Refused:
         LeaseError: Another invocation holds the thread (`thread_busy`); nothing is written.
         ConflictError: The visit was something else before (`task_identity_conflict`); nothing is written.
     """
-    missing = is_stored(tx, entry.thread_id, entry.anchors)
+    missing = not_stored(tx, entry.thread_id, entry.anchors)
     if missing is not None:
         return missing
     lease = leases.acquire(tx, thread_id=entry.thread_id, owner=entry.owner, ttl_us=entry.ttl_us, now_us=entry.now_us)

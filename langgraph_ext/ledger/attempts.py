@@ -33,15 +33,7 @@ __all__ = [
 ]
 
 
-_ENDS = frozenset(
-    {
-        AttemptStatus.SUCCEEDED,
-        AttemptStatus.FAILED,
-        AttemptStatus.CANCELLED,
-        AttemptStatus.TIMED_OUT,
-        AttemptStatus.INTERRUPTED,
-    }
-)
+_ENDS = frozenset(status for status in AttemptStatus if status.ended)
 
 _MOVES: Mapping[AttemptStatus, frozenset[AttemptStatus]] = {
     AttemptStatus.RUNNING: _ENDS | {AttemptStatus.PAUSED},

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache
 from pathlib import Path
 
 from langgraph_ext import canonical
+from langgraph_ext.database.forks import Ancestry
 
 __all__ = ["Owner", "is_gone"]
 
@@ -39,16 +41,8 @@ class Owner:
 
     @classmethod
     def here(cls, invocation_id: str) -> Owner:
-        """An invocation in this process, looked up anew each time: a forked child is another process."""
-        found = _look_up("self")
-        return cls(
-            host=socket.gethostname(),
-            boot_id=_text(_PROC / "sys/kernel/random/boot_id"),
-            pid_ns=" ".join(filter(None, (_link("self/ns/pid"), _link("self/ns/time")))),
-            pid=os.getpid(),
-            started="" if found is None else found.started,
-            invocation_id=invocation_id,
-        )
+        """An invocation in this process, which is looked up once: a forked child is another one."""
+        return replace(_this_process(os.getpid(), Ancestry.forks, _PROC), invocation_id=invocation_id)
 
     @classmethod
     def from_text(cls, text: str) -> Owner:
@@ -74,6 +68,20 @@ class Owner:
     @property
     def _process(self) -> tuple[str, str, int, str]:
         return self.boot_id, self.pid_ns, self.pid, self.started
+
+
+@lru_cache(maxsize=1)
+def _this_process(pid: int, forks: int, proc: Path) -> Owner:
+    """This process as an owner, without an invocation; a process of another number or ancestry is another one."""
+    found = _look_up("self")
+    return Owner(
+        host=socket.gethostname(),
+        boot_id=_text(proc / "sys/kernel/random/boot_id"),
+        pid_ns=" ".join(filter(None, (_link("self/ns/pid"), _link("self/ns/time")))),
+        pid=pid,
+        started="" if found is None else found.started,
+        invocation_id="",
+    )
 
 
 def is_gone(owner: Owner) -> bool:

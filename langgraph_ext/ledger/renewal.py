@@ -85,12 +85,12 @@ class Renewal:
         if roster is not None:
             roster.remove(thread_id, epoch)
 
-    def close(self) -> None:
+    def close(self, *, wait: bool = True) -> None:
         """Renew nothing more, and wait for the thread to end. May be called twice; does nothing in a forked child."""
         self._closed = True
         roster = self._rosters.get(Ancestry.forks)
         if roster is not None:
-            roster.close()
+            roster.close(wait=wait)
 
 
 class _Held:
@@ -146,13 +146,13 @@ class _Roster:
         with self._mutex:
             self._held.pop((thread_id, epoch), None)
 
-    def close(self) -> None:
+    def close(self, *, wait: bool) -> None:
         with self._mutex:
             self._closed = True
             self._held.clear()
             thread, self._thread = self._thread, None
         self.let_go()
-        if thread is not None and thread is not threading.current_thread():
+        if wait and thread is not None and thread is not threading.current_thread():
             thread.join()
 
     def let_go(self) -> None:

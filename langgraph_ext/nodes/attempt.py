@@ -81,7 +81,7 @@ def enter(place: Place, declared: Declared) -> Result | Run:
     deadline, pauses = time.monotonic() + _WAIT_SECONDS, iter(_PAUSES)
     try:
         while True:
-            missing = place.saver.database.read(admission.is_stored, place.thread_id, anchors)
+            missing = place.saver.database.read(admission.not_stored, place.thread_id, anchors)
             if missing is None:
                 answer = place.saver.database.transact(admission.enter, entry())
                 if not isinstance(answer, NotStored):
@@ -102,7 +102,7 @@ async def aenter(place: Place, declared: Declared) -> Result | Run:
     deadline, pauses = time.monotonic() + _WAIT_SECONDS, iter(_PAUSES)
     try:
         while True:
-            missing = await place.saver.database.aread(admission.is_stored, place.thread_id, anchors)
+            missing = await place.saver.database.aread(admission.not_stored, place.thread_id, anchors)
             if missing is None:
                 answer = await place.saver.database.atransact(admission.enter, entry())
                 if not isinstance(answer, NotStored):

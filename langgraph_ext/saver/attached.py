@@ -18,7 +18,6 @@ from typing import Literal
 from langchain_core.runnables import RunnableConfig
 from langgraph.callbacks import GraphCallbackHandler
 
-from langgraph_ext.errors import LeaseError
 from langgraph_ext.ledger.leases import Lease
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.saver import host
@@ -27,6 +26,8 @@ from langgraph_ext.saver.config import Address
 __all__ = ["Attached", "Invocation", "LedgerHandler", "OnBusy", "begun", "take_begun"]
 
 OnBusy = Literal["reject", "wait"]
+
+Owner.here("")  # looked up now: on an event loop, reading /proc would be a call that blocks
 
 _BEGUN: ContextVar[Invocation | None] = ContextVar("langgraph_ext_invocation", default=None)
 
@@ -41,12 +42,11 @@ class Invocation:
     wait_seconds: float
     lease: Lease | None = None
     """None until its first `get_tuple`, and after its end."""
-    lost: LeaseError | None = None
-    """What the renewal found, if the lease is another's by now."""
     root_ids: set[str | None] = field(default_factory=set)
     """Root checkpoints that it has read or written; None stands for an empty thread."""
     give_back: Callable[[], object] | None = None
     """Ends its lease; None until it has one."""
+    is_over: bool = False
 
     @property
     def owner(self) -> Owner:
@@ -60,11 +60,14 @@ def begun(invocation: Invocation) -> None:
 
 
 def take_begun() -> Invocation | None:
-    """The invocation that this `get_tuple` is the first of, if there is one; later ones do not find it."""
+    """The invocation that this `get_tuple` is the first of, if there is one; later ones do not find it.
+
+    One that has ended without any, such as a graph's without a checkpointer, has left itself behind.
+    """
     invocation = _BEGUN.get()
     if invocation is not None:
         _BEGUN.set(None)
-    return invocation
+    return None if invocation is None or invocation.is_over else invocation
 
 
 class LedgerHandler(GraphCallbackHandler):

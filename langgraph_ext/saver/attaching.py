@@ -74,7 +74,7 @@ class Attaching:
     def _hold(self, invocation: Invocation, lease: leases.Lease) -> Invocation:
         invocation.lease = lease
         invocation.give_back = partial(self._give_back, invocation)
-        self.renewal.add(lease, partial(setattr, invocation, "lost"))
+        self.renewal.add(lease, _log_loss)
         return invocation
 
     def _give_back(self, invocation: Invocation) -> None:
@@ -93,12 +93,9 @@ class Attaching:
         """Under which epoch a put is made; None if anybody may make it."""
         if not host.from_graph(config):
             return None
-        if self.attached.any:
-            root_id = host.root_of(config) if address.checkpoint_ns else address.checkpoint_id
-            invocation = self.attached.of(config, address.thread_id, root_id)
-            if invocation is not None:
-                assert invocation.lease is not None
-                return invocation.lease.epoch
+        epoch = self._epoch_of_writes(config, address)
+        if epoch is not None:
+            return epoch
         return None if address.checkpoint_ns or metadata.get("source") not in ("input", "loop") else UNATTACHED
 
     def _epoch_of_writes(self, config: RunnableConfig, address: Address) -> int | None:
@@ -122,6 +119,11 @@ def _end(tx: Tx, *, lease: leases.Lease, now_us: int) -> None:
     """Release the lease; a run that its loop left running, without an end or a question, is idle."""
     if leases.release(tx, lease.thread_id, lease.epoch, now_us=now_us):
         runs.stop(tx, lease.thread_id, now_us=now_us)
+
+
+def _log_loss(error: LeaseError) -> None:
+    """The renewal has lost it. Nothing else has to be done: whatever the invocation still writes is refused."""
+    _LOGGER.warning("an invocation has lost its thread (%s): %s", error.code, error.details)
 
 
 def _log_failure(ended: asyncio.Future[Any]) -> None:

@@ -82,7 +82,10 @@ class LedgerCallbackHandler(LedgerHandler):
 
     def _ended(self, run_id: UUID) -> None:
         invocation = self._running.pop(run_id, None)
-        if invocation is not None and invocation.give_back is not None:
+        if invocation is None:
+            return
+        invocation.is_over = True
+        if invocation.give_back is not None:
             invocation.give_back()
 
 

@@ -11,7 +11,7 @@ import threading
 __all__ = ["Loops"]
 
 _MOST = 65_536
-"""How many are remembered; the oldest are forgotten first."""
+"""How many are remembered; those that loaded longest ago are forgotten first."""
 
 
 class Loops:
@@ -24,9 +24,8 @@ class Loops:
     def loaded(self, thread_id: str, checkpoint_ns: str) -> None:
         """A loop has asked for the newest checkpoint of its namespace."""
         key = thread_id, checkpoint_ns
-        if key in self._loaded:
-            return
         with self._mutex:
+            self._loaded.pop(key, None)
             self._loaded[key] = None
             if len(self._loaded) > _MOST:
                 del self._loaded[next(iter(self._loaded))]

@@ -128,7 +128,8 @@ class LedgerSaver(Removal, Attaching, Closing):
 
     async def aclose(self) -> None:
         """As `close`, without holding the event loop."""
-        await self.database.aclose()  # which ends the renewal too
+        self.renewal.close(wait=False)
+        await self.database.aclose()
 
     @property
     def ledger(self) -> RunLedger:

@@ -293,7 +293,7 @@ def test_l23_a_body_waits_until_the_checkpoint_it_executes_is_stored(
         acts = Acts(saver, form, "async", loop)
 
         def body(frame: Frame) -> Any:
-            found = admission.is_stored(_NoTx(saver), "t", frame.place.anchors)
+            found = admission.not_stored(_NoTx(saver), "t", frame.place.anchors)
             stored.append(found is None)
             return {"log": ["x"]}
 

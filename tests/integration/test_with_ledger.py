@@ -173,3 +173,11 @@ def test_with_ledger_refuses_a_graph_with_another_checkpointer(tmp_path: Path) -
 def test_with_ledger_refuses_options_out_of_range(saver: LedgerSaver, options: Any) -> None:
     with pytest.raises(InvalidArgument):
         with_ledger(line(saver, a=says("a")), **options)
+
+
+def test_l14_an_invocation_that_never_asks_for_its_thread_leaves_nothing_behind(acts: Acts) -> None:
+    """An attached graph without a checkpointer; the next graph that runs is not taken for it."""
+    acts.run(with_ledger(line(None, a=says("a"))), durability=None)
+    acts.run(line(acts.saver, b=says("b")))
+
+    assert acts.saver.database.read(lambda tx: tx.maybe("lease_get", thread_id="t")) is None
