@@ -54,7 +54,7 @@ class LangGraphExtError(Exception):
 class InvalidArgument(LangGraphExtError, ValueError):
     """An argument that can never be accepted; nothing was written.
 
-    Code: `invalid_argument`.
+    Codes: `invalid_argument`; `effect_undeclared` (an effect in a node that is declared without).
     """
 
     code = "invalid_argument"

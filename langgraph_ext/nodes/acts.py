@@ -22,11 +22,12 @@ from langgraph_ext.ledger.effect_listing import receipt_of
 from langgraph_ext.ledger.effect_rows import Held, Receipt
 from langgraph_ext.ledger.effects import Begun, Done, InDoubt, ToCall
 from langgraph_ext.ledger.frames import FrameKey
-from langgraph_ext.ledger.settlement import TaskKey
+from langgraph_ext.ledger.listing import value_of
+from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.place import Place
 from langgraph_ext.nodes.refusals import refuse
 
-__all__ = ["Actor", "AttemptInterrupted", "EffectNotDone", "Policy"]
+__all__ = ["Actor", "AttemptInterrupted", "EffectNotDone"]
 
 T = TypeVar("T")
 
@@ -53,16 +54,6 @@ class AttemptInterrupted(Exception):
         self.code = code
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What a body declared about its effects."""
-
-    effect: EffectClass
-    on_unknown: str
-    """`stop`, `retry` or `probe`."""
-    probe: Callable[[str], Any] | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
     """One effect, as the body asks for it."""
@@ -76,8 +67,8 @@ class _Wanted:
 class Actor:
     """Lets one attempt act. Its sync and async methods differ in how they wait, and in nothing else."""
 
-    def __init__(self, place: Place, key: FrameKey, run_id: str, policy: Policy) -> None:
-        self._place, self._key, self._run_id, self._policy = place, key, run_id, policy
+    def __init__(self, place: Place, key: FrameKey, run_id: str, declared: Declared) -> None:
+        self._place, self._key, self._run_id, self._declared = place, key, run_id, declared
 
     def once(self, name: str, payload: Any, call: Callable[[str], Any], *, part: str | None, key: str | None) -> Any:
         """As `Frame.once`."""
@@ -87,7 +78,7 @@ class Actor:
             return self._receipt(begun.effect)
         if isinstance(begun, ToCall):
             return self._called(begun.effect, call)
-        if self._policy.on_unknown == "probe" and not begun.live:
+        if self._declared.on_unknown == "probe" and not begun.live:
             return self._probed(wanted, begun.effect, call)
         return self._called(self._commit(self._again(begun)), call)
 
@@ -101,7 +92,7 @@ class Actor:
             return self._receipt(begun.effect)
         if isinstance(begun, ToCall):
             return await self._acalled(begun.effect, call)
-        if self._policy.on_unknown == "probe" and not begun.live:
+        if self._declared.on_unknown == "probe" and not begun.live:
             return await self._aprobed(wanted, begun.effect, call)
         return await self._acalled(await self._acommit(self._again(begun)), call)
 
@@ -112,7 +103,10 @@ class Actor:
             answer = call(effect.key.text)
             receipt = self._packed(answer)
         except BaseException as error:
-            self._record_failure(effect, error, self._commit)
+            try:
+                self._commit(self._failure(effect, error))
+            except LangGraphExtError as unrecorded:
+                _note(error, unrecorded)
             raise
         self._commit(partial(effects.commit, effect_id=effect.effect_id, receipt=receipt))
         return answer
@@ -130,12 +124,6 @@ class Actor:
         await self._acommit(partial(effects.commit, effect_id=effect.effect_id, receipt=receipt))
         return answer
 
-    def _record_failure(self, effect: Held, error: BaseException, commit: Callable[[Any], Any]) -> None:
-        try:
-            commit(self._failure(effect, error))
-        except LangGraphExtError as unrecorded:
-            _note(error, unrecorded)
-
     def _failure(self, effect: Held, error: BaseException) -> Callable[..., Any]:
         """The transaction that says what a call which raised has come to."""
         move = effects.not_happened if isinstance(error, EffectNotDone) else effects.doubt
@@ -144,9 +132,9 @@ class Actor:
     # -- an effect in doubt
 
     def _probed(self, wanted: _Wanted, effect: Held, call: Callable[[str], Any]) -> Any:
-        assert self._policy.probe is not None, 'on_unknown="probe" comes with one'
+        assert self._declared.probe is not None, 'on_unknown="probe" comes with one'
         try:
-            answer = self._policy.probe(effect.key.text)
+            answer = self._declared.probe(effect.key.text)
         except EffectNotDone:
             self._commit(partial(effects.not_happened, effect_id=effect.effect_id))
             return self._called(self._commit(self._begin(wanted)).effect, call)
@@ -154,9 +142,9 @@ class Actor:
         return answer
 
     async def _aprobed(self, wanted: _Wanted, effect: Held, call: Callable[[str], Awaitable[Any]]) -> Any:
-        assert self._policy.probe is not None, 'on_unknown="probe" comes with one'
+        assert self._declared.probe is not None, 'on_unknown="probe" comes with one'
         try:
-            answer = self._policy.probe(effect.key.text)
+            answer = self._declared.probe(effect.key.text)
             if hasattr(answer, "__await__"):
                 answer = await answer
         except EffectNotDone:
@@ -179,7 +167,7 @@ class Actor:
                     details=about,
                 )
             )
-        if self._policy.on_unknown != "retry":
+        if self._declared.on_unknown != "retry":
             refuse(
                 RecoveryRequired(
                     f"nobody knows whether effect {held.name!r} ({held.effect_id}) happened; find out, and record it "
@@ -220,7 +208,7 @@ class Actor:
 
     def _wanted(self, name: str, payload: Any, part: str | None, key: str | None) -> _Wanted:
         place = self._place
-        if self._policy.effect is EffectClass.NONE:
+        if self._declared.effect is EffectClass.NONE:
             raise InvalidArgument(
                 f'effect {name!r}: node {place.node!r} is declared without effects; write @durable(effect="write")',
                 code="effect_undeclared",
@@ -229,8 +217,7 @@ class Actor:
             digest = canonical.digest(canonical.encode(payload, where="payload"))
         except TypeError as error:
             raise InvalidArgument(f"effect {name!r}: {error}; give what JSON can hold, or what names it") from error
-        visit = TaskKey(place.thread_id, place.checkpoint_id, place.task_id, place.ordinal)
-        named = key_for(self._run_id, visit, name, part, iteration_path=self._key.iteration_path, key=key)
+        named = key_for(self._run_id, place.part, name, part, iteration_path=self._key.iteration_path, key=key)
         return _Wanted(name=name, part=part, key=named, payload_digest=digest)
 
     def _packed(self, answer: Any) -> Receipt:
@@ -238,9 +225,7 @@ class Actor:
 
     def _receipt(self, effect: Held) -> Any:
         assert effect.receipt is not None, "a committed effect has one"
-        if effect.receipt.type == "json":
-            return canonical.decode(effect.receipt.data)
-        return self._place.saver.serde.loads_typed((effect.receipt.type, effect.receipt.data))
+        return value_of(effect.receipt.type, effect.receipt.data, self._place.saver.serde)
 
 
 def _fenced(tx: Tx, thread_id: str, key: FrameKey, act: Callable[..., T], now_us: int) -> T:

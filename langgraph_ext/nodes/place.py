@@ -7,19 +7,19 @@ stored yet; what is needed of both stands here.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_config
 
 from langgraph_ext.errors import AdmissionError
+from langgraph_ext.ledger.settlement import TaskKey
 from langgraph_ext.saver import LedgerSaver, host
 
 __all__ = ["Place", "here"]
-
-_MOST = 4096
-"""Executions whose parts are counted at a time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,33 +40,33 @@ class Place:
     config: RunnableConfig
     """The node's."""
 
+    @property
+    def part(self) -> TaskKey:
+        """The task and which of its durable parts, as the ledger names them."""
+        return TaskKey(self.thread_id, self.checkpoint_id, self.task_id, self.ordinal)
+
 
 class _Parts:
-    """Counts the durable parts of each execution of a task. Safe to use from any thread."""
+    """Counts the durable parts of each try of a task, as long as LangGraph holds it. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._counted: dict[int, tuple[object, int]] = {}
-        """By identity; the object is held so that none takes its place."""
+        self._counted: WeakKeyDictionary[object, Counter[int]] = WeakKeyDictionary()
+        """By task, and number of the try."""
 
-    def next(self, execution: object) -> int:
-        """Which part of this execution comes now, from 0."""
+    def next(self, task: object, number: int) -> int:
+        """Which part of this try comes now, from 0."""
         with self._mutex:
-            _, ordinal = self._counted.pop(id(execution), (execution, 0))
-            self._counted[id(execution)] = execution, ordinal + 1
-            if len(self._counted) > _MOST:
-                del self._counted[next(iter(self._counted))]
-        return ordinal
+            counted = self._counted.setdefault(task, Counter())
+            counted[number] += 1
+            return counted[number] - 1
 
 
 _PARTS = _Parts()
 
 
-def here(saver: LedgerSaver | None = None) -> Place | None:
+def here() -> Place | None:
     """Where the caller stands; None outside of a running graph, where nothing is durable and nothing repeats.
-
-    Args:
-        saver: Whose ledger to use; the graph's checkpointer by default.
 
     Raises:
         AdmissionError: The graph has no checkpointer with a ledger (`ledger_missing`).
@@ -75,7 +75,7 @@ def here(saver: LedgerSaver | None = None) -> Place | None:
         config: RunnableConfig = get_config()
     except RuntimeError:
         return None
-    saver = saver or _saver_in(config)
+    saver = _saver_in(config)
     checkpoint_id = host.checkpoint_of(config)
     configurable: dict[str, Any] = config["configurable"]
     anchors = tuple(sorted(host.checkpoints_in(config).items(), key=lambda anchor: len(anchor[0])))
@@ -88,7 +88,7 @@ def here(saver: LedgerSaver | None = None) -> Place | None:
         checkpoint_ns=next((ns for ns, executed in anchors if executed == checkpoint_id), ""),
         checkpoint_id=checkpoint_id,
         task_id=task_id,
-        ordinal=_PARTS.next(host.execution_in(config)),
+        ordinal=_PARTS.next(*host.try_in(config)),
         anchors=anchors or (("", checkpoint_id),),
         node=host.node_in(config),
         durability=host.durability_in(config),

@@ -15,8 +15,8 @@ from typing import Any, Literal, TypeVar, overload
 
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger.attempts import EffectClass
-from langgraph_ext.nodes import attempt
-from langgraph_ext.nodes.attempt import Declared
+from langgraph_ext.nodes import attempt, door
+from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.frames import entered, left
 from langgraph_ext.nodes.place import here
 
@@ -111,10 +111,10 @@ def _wrapper(fn: Any, declared: Declared, given: Any) -> Any:
         place = here()
         if place is None:
             return fn(*args, **kwargs)
-        if attempt.leaves_no_trace(place, declared):
+        if door.leaves_no_trace(place, declared):
             return fn(*args, **given(kwargs, None))
-        admitted = attempt.enter(place, declared)
-        if isinstance(admitted, attempt.Result):
+        admitted = door.enter(place, declared)
+        if isinstance(admitted, door.Result):
             return admitted.value
         with attempt.running(admitted) as running:
             token = entered(admitted.frame)
@@ -132,10 +132,10 @@ def _awrapper(fn: Any, declared: Declared, given: Any) -> Any:
         place = here()
         if place is None:
             return await fn(*args, **kwargs)
-        if attempt.leaves_no_trace(place, declared):
+        if door.leaves_no_trace(place, declared):
             return await fn(*args, **given(kwargs, None))
-        admitted = await attempt.aenter(place, declared)
-        if isinstance(admitted, attempt.Result):
+        admitted = await door.aenter(place, declared)
+        if isinstance(admitted, door.Result):
             return admitted.value
         async with attempt.arunning(admitted) as running:
             token = entered(admitted.frame)

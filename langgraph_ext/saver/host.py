@@ -28,7 +28,6 @@ __all__ = [
     "checkpoint_of",
     "checkpoints_in",
     "durability_in",
-    "execution_in",
     "from_graph",
     "handlers_in",
     "inside",
@@ -44,6 +43,7 @@ __all__ = [
     "root_of",
     "saver_in",
     "sends",
+    "try_in",
 ]
 
 H = TypeVar("H")
@@ -120,9 +120,10 @@ def node_in(config: RunnableConfig) -> str:
     return str(found).removeprefix(_HANDLER)
 
 
-def execution_in(config: RunnableConfig) -> object:
-    """An object that stands for one try of one task: two tries never share one."""
-    return config["configurable"][_SCRATCHPAD]
+def try_in(config: RunnableConfig) -> tuple[object, int]:
+    """An object of the task's own, as long-lived as the task and fit for weak references; and which try it is."""
+    runtime = config["configurable"][_RUNTIME]
+    return config["configurable"][_SCRATCHPAD].get_null_resume, runtime.execution_info.node_attempt
 
 
 def durability_in(config: RunnableConfig) -> str:

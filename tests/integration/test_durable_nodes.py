@@ -90,6 +90,22 @@ def test_l22_several_durable_parts_of_one_task_are_told_apart(acts: Acts) -> Non
     assert [("both", 1, "succeeded")] * 2 == acts.attempts()
 
 
+def test_l22_parts_that_run_side_by_side_are_told_apart(saver: LedgerSaver, loop: asyncio.AbstractEventLoop) -> None:
+    acts = Acts(saver, "async", "sync", loop)
+    parts = [acts.node(name) for name in ("first", "second")]
+
+    async def both(state: State) -> Any:
+        return {
+            "log": [word for told in await asyncio.gather(*(part(state) for part in parts)) for word in told["log"]]
+        }
+
+    app = line(saver, both=both)
+    acts.run(app)
+
+    assert ["in", "first", "second"] == app.get_state(CONFIG).values["log"]
+    assert [("both", 1, "succeeded")] * 2 == acts.attempts()
+
+
 def test_l22_in_a_subgraph(acts: Acts) -> None:
     acts.run(line(acts.saver, sub=line(None, leaf=acts.node("leaf")), after=acts.node("after")))
 

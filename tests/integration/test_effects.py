@@ -213,7 +213,7 @@ def test_l29_by_default_each_visit_acts(acts: Acts, tmp_path: Path) -> None:
 
 def test_l28_an_undeclared_effect_is_refused(acts: Acts) -> None:
     def body(frame: Frame) -> Any:
-        return frame.actor._wanted("charge", {}, None, None)
+        return frame.once("charge", {}, str)
 
     with pytest.raises(InvalidArgument, match='effect="write"') as refusal:
         acts.run(line(acts.saver, a=acts.node("a", body)))

@@ -24,6 +24,7 @@ from typing import Any
 from langgraph_ext import LedgerSaver
 from langgraph_ext.database import open_database
 from langgraph_ext.database.connection import WriteConnection
+from langgraph_ext.testing.points import kill_myself
 from tests.support import processes
 
 __all__ = ["KINDS", "Child", "Ended", "FaultySaver", "Points", "every", "faulty", "full", "kill_myself", "run"]
@@ -97,11 +98,6 @@ class FaultySaver(LedgerSaver):
     def __init__(self, url: str, points: Points) -> None:
         still = 1_700_000_000_000_000
         super().__init__(open_database(url, connection=faulty(points), clock_us=lambda: still))
-
-
-def kill_myself() -> None:
-    """SIGKILL: no handler, no `finally`, no flush."""
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def full() -> bool:
