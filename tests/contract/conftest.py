@@ -9,9 +9,24 @@ from pathlib import Path
 import pytest
 
 from langgraph_ext import RunLedger
+from langgraph_ext.database import Database, open_database
 from tests.support.driver import Form
 from tests.support.reader import Reader
 from tests.support.rows import Rows
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where a test's database lies."""
+    return tmp_path / "runs.db"
+
+
+@pytest.fixture
+def database(path: Path) -> Iterator[Database]:
+    """A new database."""
+    made = open_database(path)
+    yield made
+    made.close()
 
 
 @pytest.fixture

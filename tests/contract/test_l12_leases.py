@@ -45,11 +45,6 @@ needs_proc = pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="n
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "runs.db"
-
-
-@pytest.fixture
 def database(path: Path) -> Iterator[Database]:
     made = open_database(path)
     made.open()

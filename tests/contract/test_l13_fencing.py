@@ -27,11 +27,6 @@ STEPS = 32
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "runs.db"
-
-
-@pytest.fixture
 def database(path: Path) -> Iterator[Database]:
     made = open_database(path, fsync="normal")
     made.open()

@@ -48,11 +48,6 @@ class Locked(WriteConnection):
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "runs.db"
-
-
-@pytest.fixture
 def connection() -> type[Locked]:
     """A class of its own for each test."""
     return type("Locked", (Locked,), {})

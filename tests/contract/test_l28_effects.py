@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,17 +39,10 @@ LATER = NOW_US + 1
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "runs.db"
-
-
-@pytest.fixture
-def database(path: Path) -> Iterator[Database]:
+def database(database: Database) -> Database:
     """A database with one running attempt, a1."""
-    made = open_database(path)
-    made.transact(attempts.begin)
-    yield made
-    made.close()
+    database.transact(attempts.begin)
+    return database
 
 
 def commit(tx: Tx, effect: str = "e1", receipt: Receipt = PAID) -> Any:

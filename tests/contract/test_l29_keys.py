@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from langgraph_ext.database import Database, open_database
+from langgraph_ext.database import Database
 from langgraph_ext.errors import ConflictError, InvalidArgument
 from langgraph_ext.ledger import effects
 from langgraph_ext.ledger.effect_keys import Key, base_key, derived_key, key_for
@@ -23,18 +22,11 @@ VISIT = TaskKey("t", "1f0", "task", 0)
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "runs.db"
-
-
-@pytest.fixture
-def database(path: Path) -> Iterator[Database]:
+def database(database: Database) -> Database:
     """A database with two running attempts: a1 of run 7, and a2 of another thread and run."""
-    made = open_database(path)
-    made.transact(attempts.begin)
-    made.transact(attempts.begin, "a2", thread="u", run=8)
-    yield made
-    made.close()
+    database.transact(attempts.begin)
+    database.transact(attempts.begin, "a2", thread="u", run=8)
+    return database
 
 
 def test_l29_a_derived_key_is_the_digest_of_run_visit_name_and_part() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from langgraph_ext.database import Database, open_database
+from langgraph_ext.database import Database
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import effects
 from langgraph_ext.ledger.attempts import interrupt_left
@@ -21,18 +20,11 @@ LATER = NOW_US + 1
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "runs.db"
-
-
-@pytest.fixture
-def database(path: Path) -> Iterator[Database]:
+def database(database: Database) -> Database:
     """A database with one running attempt, a1, that has begun the effect e1."""
-    made = open_database(path)
-    made.transact(attempts.begin)
-    made.transact(begun)
-    yield made
-    made.close()
+    database.transact(attempts.begin)
+    database.transact(begun)
+    return database
 
 
 def admitted(database: Database, attempt: str = "a2", *, epoch: int = 2) -> FrameKey:

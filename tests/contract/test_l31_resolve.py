@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from langgraph_ext.database import Database, open_database
+from langgraph_ext.database import Database
 from langgraph_ext.errors import ConflictError, NotFound
 from langgraph_ext.ledger import effects
 from langgraph_ext.ledger.effect_rows import Receipt
@@ -23,18 +22,11 @@ ANSWERS = [PAID, None]
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "runs.db"
-
-
-@pytest.fixture
-def database(path: Path) -> Iterator[Database]:
+def database(database: Database) -> Database:
     """A database with one running attempt, a1, that has begun the effect e1."""
-    made = open_database(path)
-    made.transact(attempts.begin)
-    made.transact(begun)
-    yield made
-    made.close()
+    database.transact(attempts.begin)
+    database.transact(begun)
+    return database
 
 
 def refused(database: Database, path: Path, receipt: Receipt | None) -> str:

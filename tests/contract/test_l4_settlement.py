@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -38,17 +38,10 @@ LATER = NOW_US + 1
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "runs.db"
-
-
-@pytest.fixture
-def database(path: Path) -> Iterator[Database]:
+def database(database: Database) -> Database:
     """A database with one running attempt, a1."""
-    made = open_database(path)
-    made.transact(begin)
-    yield made
-    made.close()
+    database.transact(begin)
+    return database
 
 
 def refused(database: Database, path: Path, *staged: Staged) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from langgraph_ext.database import Database, Tx, open_database
+from langgraph_ext.database import Database, Tx
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import effects
 from langgraph_ext.ledger.frames import FrameKey, check_frame
@@ -18,13 +18,11 @@ from tests.support.effects import PAID, begin, begun, everything, frame
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
+def database(database: Database) -> Database:
     """A database with one running attempt, a1 of run 7 under epoch 1, that has begun the effect e1."""
-    made = open_database(tmp_path / "runs.db")
-    made.transact(attempts.begin)
-    made.transact(begun)
-    yield made
-    made.close()
+    database.transact(attempts.begin)
+    database.transact(begun)
+    return database
 
 
 ACTS: dict[str, Callable[[Tx, FrameKey], Any]] = {
