@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from langgraph_ext.database import Tx
+from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import ConflictError, InvalidArgument, NotFound
 from langgraph_ext.ledger import attempts, effects, leases
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, EffectClass
@@ -41,7 +41,10 @@ class Entry:
     ordinal: int
     """Which attempt-bearing part of its task, from 0."""
     anchors: tuple[tuple[str, str], ...]
-    """`(checkpoint_ns, checkpoint_id)` of every checkpoint being executed around it, the root graph's first."""
+    """`(checkpoint_ns, checkpoint_id)` of every checkpoint being executed around it, the root graph's first.
+
+    All of them were seen to be stored (`not_stored`).
+    """
     node: str
     kind: str | None
     effect: EffectClass
@@ -106,9 +109,9 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | NotStored | Refused:
         LeaseError: Another invocation holds the thread (`thread_busy`); nothing is written.
         ConflictError: The visit was something else before (`task_identity_conflict`); nothing is written.
     """
-    missing = not_stored(tx, entry.thread_id, entry.anchors)
-    if missing is not None:
-        return missing
+    root = tx.maybe("place_get", thread_id=entry.thread_id, checkpoint_ns="", checkpoint_id=entry.anchors[0][1])
+    if root is None:  # deleted since
+        return NotStored(entry.anchors[0])
     lease = leases.acquire(tx, thread_id=entry.thread_id, owner=entry.owner, ttl_us=entry.ttl_us, now_us=entry.now_us)
     last = attempts.last_of(tx, entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal)
     if last is not None:
@@ -120,7 +123,7 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | NotStored | Refused:
     if given_up:
         effects.doubt_left(tx, given_up, now_us=entry.now_us)
         last = attempts.last_of(tx, entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal)
-    run, run_id = _run_of(tx, entry)
+    run, run_id = _run_of(tx, entry, root)
     if last is not None and last.status is AttemptStatus.PAUSED:
         effects.doubt_left(tx, [last.attempt_id], now_us=entry.now_us)
         attempt = attempts.go_on(tx, last, epoch=lease.epoch, now_us=entry.now_us)
@@ -189,13 +192,11 @@ def _refuse_another(entry: Entry, last: Attempt) -> None:
         )
 
 
-def _run_of(tx: Tx, entry: Entry) -> tuple[int, str]:
+def _run_of(tx: Tx, entry: Entry, root: Row) -> tuple[int, str]:
     """The run of the root checkpoint being executed; one begins there if it belongs to none."""
-    root_id = entry.anchors[0][1]
-    place = tx.one("place_get", thread_id=entry.thread_id, checkpoint_ns="", checkpoint_id=root_id)
-    run = place["run"]
+    run = root["run"]
     if run is None:
-        run = begin_at(tx, At(entry.thread_id, root_id, entry.now_us))
+        run = begin_at(tx, At(entry.thread_id, entry.anchors[0][1], entry.now_us))
     return run, tx.one("run_get", run=run)["run_id"]
 
 
