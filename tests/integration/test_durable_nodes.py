@@ -313,9 +313,9 @@ def test_l23_a_body_waits_until_the_checkpoint_it_executes_is_stored(
             stored.append(found is None)
             return {"log": ["x"]}
 
-        acts.run(line(saver, a=acts.node("a", body), b=acts.node("b", body)))
+        acts.run(line(saver, a=acts.node("a", body), b=acts.node("b", body), sub=line(None, c=acts.node("c", body))))
 
-    assert [True, True] == stored
+    assert [True, True, True] == stored
 
 
 class _NoTx:
