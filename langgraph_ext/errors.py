@@ -61,13 +61,13 @@ class InvalidArgument(LangGraphExtError, ValueError):
 
 
 class AdmissionError(LangGraphExtError):
-    """A durable node may not run, or not here; its body was not called.
+    """A durable node may not run, or not here, or nothing of its run may; its body was not called.
 
     Codes: `attempt_running` (an attempt of the same task runs under the same lease), `retry_exhausted` (as many
-        attempts
-    as were allowed have ended without success), `checkpoint_not_stored` (the checkpoint being executed was not stored
-    in time; retryable), `durability_required` (a node with effects runs where nothing is stored until the end),
-    `ledger_missing` (the graph has no LedgerSaver).
+    attempts as were allowed have ended without success), `cancelled` (somebody has cancelled the run),
+    `transition_limit` (the run has made as many visits as were allowed), `checkpoint_not_stored` (the checkpoint being
+    executed was not stored in time; retryable), `durability_required` (a node with effects runs where nothing is stored
+    until the end), `ledger_missing` (the graph has no LedgerSaver).
     """
 
     code = "admission_refused"
@@ -81,7 +81,7 @@ class ConflictError(LangGraphExtError):
     (the attempt has ended already, and otherwise), `terminal_mismatch` (the end that was handed over is not what it
     says, or not this attempt's), `attempt_mismatch` (who wants to act is no running attempt any more),
     `idempotency_conflict` (an effect's key was used before, for another payload or another name), `effect_conflict`
-    (the effect stands elsewhere, or its call may still be running).
+    (the effect stands elsewhere, or its call may still be running), `run_ended` (the run has ended otherwise).
     """
 
     code = "conflict"

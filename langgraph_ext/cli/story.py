@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from langgraph_ext.cli.plain import iso
 from langgraph_ext.ledger.records import (
@@ -130,6 +130,7 @@ def span_of(run: Run, now: datetime) -> str:
 def _of_run(run: Run, now: datetime) -> tuple[str, ...]:
     return (
         span_of(run, now),
+        "" if run.active_seconds is None else f"active {duration(timedelta(seconds=run.active_seconds))}",
         f"thread {run.thread_id}",
         f"started {iso(run.started_at, digits=0)}",
         f"fork of {run.fork_of}" if run.fork_of else "",
@@ -241,6 +242,7 @@ class _Teller:
     def _notes(self, visit: Visit) -> tuple[str, ...]:
         return (
             "inherited" if visit.inherited else f"+{duration(max(visit.last_at - self.run.started_at, _NOTHING))}",
+            "" if visit.started_at is None else f"took {duration(max(visit.last_at - visit.started_at, _NOTHING))}",
             f"{visit.attempts} attempts" if visit.attempts > 1 else "",
             _error(visit.error_type, visit.error_message, over=visit.status is VisitStatus.SUCCEEDED),
         )

@@ -1,9 +1,9 @@
 """Admission: whether an attempt of a durable body may begin, and as which (rules L16–L22).
 
 Asked in one transaction, in this order: the lease; what the visit is (L2); an attempt that has succeeded gives its
-result back (L16); a paused one goes on (L17); one that runs under an older epoch is given up (L19); what is in doubt
-stops the run until somebody says how it went (L20); the number of attempts is bounded (L21); else the next one starts
-(L22).
+result back (L16); one that runs under an older epoch is given up (L19); of a run that was cancelled nothing more is
+run (L18); a paused attempt goes on (L17); a run makes so many visits at most (L18); what is in doubt stops it until
+somebody says how it went (L20); the number of attempts is bounded (L21); else the next one starts (L22).
 
 A refusal is an answer and no exception: what was found on the way, an attempt that is given up, stays on record.
 """
@@ -16,12 +16,12 @@ from typing import NamedTuple
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import ConflictError, InvalidArgument, NotFound
-from langgraph_ext.ledger import attempts, effects, leases
+from langgraph_ext.ledger import attempts, control, effects, leases, runs
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, EffectClass
-from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.leases import Lease
 from langgraph_ext.ledger.owners import Owner
-from langgraph_ext.ledger.runs import At, begin_at
+from langgraph_ext.ledger.records import RunStatus
+from langgraph_ext.ledger.runs import At
 from langgraph_ext.ledger.settlement import TaskKey
 
 __all__ = ["Admitted", "Entry", "Finished", "NotStored", "Refused", "authorize", "enter", "not_stored"]
@@ -51,12 +51,19 @@ class Entry:
     stops_in_doubt: bool
     """Whether an effect in doubt stops it; if not, the body repeats or probes it."""
     max_attempts: int | None
+    max_transitions: int | None
+    """The most visits that its run may have before it; None for any number."""
     owner: Owner
     ttl_us: int
     """Of the lease that it takes, if its invocation holds none."""
     gives_back: bool
     """Whether that is so: the lease is its own, for as long as it runs."""
     now_us: int
+
+    @property
+    def at(self) -> At:
+        """The root checkpoint being executed, now."""
+        return At(self.thread_id, self.anchors[0][1], self.now_us)
 
 
 class Admitted(NamedTuple):
@@ -124,14 +131,19 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | NotStored | Refused:
         effects.doubt_left(tx, given_up, now_us=entry.now_us)
         last = attempts.last_of(tx, entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal)
     run, run_id = _run_of(tx, entry, root)
+    refused = _stopped(tx, entry, run)
+    if refused is not None:
+        _give_back(tx, entry, lease)
+        return refused
     if last is not None and last.status is AttemptStatus.PAUSED:
         effects.doubt_left(tx, [last.attempt_id], now_us=entry.now_us)
         attempt = attempts.go_on(tx, last, epoch=lease.epoch, now_us=entry.now_us)
         return Admitted(attempt, lease, run_id, goes_on=True, given_up=given_up)
-    refused = None if last is None else _refusal(tx, entry, last)
+    refused = _beyond(tx, entry, run) if last is None else _refusal(tx, entry, last)
     if refused is not None:
         _give_back(tx, entry, lease)
         return refused
+    runs.recover(tx, run, entry.at)
     attempt = attempts.start(
         tx,
         attempt_id=entry.attempt_id,
@@ -196,8 +208,39 @@ def _run_of(tx: Tx, entry: Entry, root: Row) -> tuple[int, str]:
     """The run of the root checkpoint being executed; one begins there if it belongs to none."""
     run = root["run"]
     if run is None:
-        run = begin_at(tx, At(entry.thread_id, entry.anchors[0][1], entry.now_us))
+        run = runs.begin_at(tx, entry.at)
     return run, tx.one("run_get", run=run)["run_id"]
+
+
+def _stopped(tx: Tx, entry: Entry, run: int) -> Refused | None:
+    """Whether somebody has cancelled the run; if it was only asked to end, it does now (rules L17, L18)."""
+    control.see_to(tx, run, entry.at)
+    if not control.is_cancelled(tx, run):
+        return None
+    return Refused(
+        "cancelled",
+        f"node {entry.node!r}: its run was cancelled, and nothing more of it is run; new input begins another run",
+        {"thread_id": entry.thread_id, "task_id": entry.task_id},
+    )
+
+
+def _beyond(tx: Tx, entry: Entry, run: int) -> Refused | None:
+    """Whether a visit that is about to begin would be one too many (rule L18)."""
+    if entry.max_transitions is None or entry.ordinal > 0:
+        return None
+    place = {"checkpoint_ns": entry.checkpoint_ns, "checkpoint_id": entry.checkpoint_id, "task_id": entry.task_id}
+    if tx.maybe("call_of_task", thread_id=entry.thread_id, **place) is not None:
+        return None
+    begun = tx.one("run_get", run=run)
+    made = tx.one("run_transitions", run=run, thread_id=entry.thread_id, first_id=begun["first_id"])["visits"]
+    if made < entry.max_transitions:
+        return None
+    return Refused(
+        "transition_limit",
+        f"node {entry.node!r}: its run has made {made} visits, and max_transitions={entry.max_transitions}; attach the "
+        "graph with a higher limit and invoke again, or begin a new run",
+        {"thread_id": entry.thread_id, "task_id": entry.task_id, "transitions": made},
+    )
 
 
 def _refusal(tx: Tx, entry: Entry, last: Attempt) -> Refused | None:
@@ -214,16 +257,8 @@ def _refusal(tx: Tx, entry: Entry, last: Attempt) -> Refused | None:
         return None
     if doubts := _doubts(tx, entry, last):
         named = ", ".join(doubts) or "what it did outside"
-        append_event(
-            tx,
-            name="run.recovery_required",
-            run=last.run,
-            thread_id=entry.thread_id,
-            checkpoint_ns=entry.checkpoint_ns,
-            checkpoint_id=entry.checkpoint_id,
-            details={"attempt_id": last.attempt_id, "effects": doubts},
-            stored_us=entry.now_us,
-        )
+        details: dict[str, object] = {"attempt_id": last.attempt_id, "effects": doubts}
+        runs.move(tx, last.run, RunStatus.RECOVERY_REQUIRED, entry.at, details=details)
         return Refused(
             "recovery_required",
             f"node {entry.node!r}: attempt {last.attempt_id!r} was interrupted and nobody knows the outcome of: "

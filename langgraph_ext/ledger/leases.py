@@ -20,11 +20,13 @@ which `take` and `atake` add to theirs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import NoReturn
 
 from langgraph_ext.database import Database, Row, Tx
 from langgraph_ext.errors import InvalidArgument, LeaseError
+from langgraph_ext.ledger import active_time
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.owners import Owner, is_gone
 from langgraph_ext.ledger.rows import moment
@@ -38,6 +40,7 @@ __all__ = [
     "check",
     "give_back",
     "holder",
+    "left_epoch",
     "lost",
     "refuse_other_process",
     "release",
@@ -108,6 +111,9 @@ def acquire(tx: Tx, *, thread_id: str, owner: Owner, ttl_us: int, now_us: int, w
         if (why := _ended(before, now_us)) is None:
             _busy(before, now_us)
         _say_taken_over(tx, before, why, owner, now_us)
+        if before.whole:
+            until_us = min(now_us, before.expires_us)
+            active_time.count(tx, thread_id, since_us=before.acquired_us, until_us=until_us)
     moved = tx.run("lease_take", **hold, epoch=before.epoch)
     assert moved == 1, "nobody else writes in this transaction"
     return replace(made, epoch=before.epoch + 1)
@@ -161,6 +167,12 @@ def holder(tx: Tx, thread_id: str, *, now_us: int) -> Lease | None:
     return None if _ended(lease, now_us) is not None else _capped(lease, now_us)
 
 
+def left_epoch(tx: Tx, thread_id: str) -> int | None:
+    """The epoch of a thread's lease that was never given back; None if it was, or if there never was one."""
+    row = tx.maybe("lease_get", thread_id=thread_id)
+    return None if row is None or row["released_us"] is not None else row["epoch"]
+
+
 def cap(tx: Tx, thread_id: str, *, now_us: int) -> bool:
     """Let a lease end one TTL from now at the latest: its end was reckoned by a clock that was put back since.
 
@@ -181,23 +193,31 @@ def refuse_other_process(tx: Tx, thread_id: str, *, now_us: int) -> None:
         _busy(lease, now_us)
 
 
-def take(database: Database, *, thread_id: str, owner: Owner, ttl_us: int = DEFAULT_TTL_US) -> Lease:
+Begin = Callable[..., Lease]
+"""A transaction in which an invocation takes its thread: as `acquire`."""
+
+
+def take(
+    database: Database, *, thread_id: str, owner: Owner, ttl_us: int = DEFAULT_TTL_US, begin: Begin = acquire
+) -> Lease:
     """Hold a thread for a whole invocation: as `acquire`, in a transaction of its own, by the database's clock."""
     now_us = database.clock_us()
     try:
-        return database.transact(acquire, thread_id=thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us, whole=True)
+        return database.transact(begin, thread_id=thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us, whole=True)
     except LeaseError as error:
         if _clock_was_put_back(error):
             database.transact(cap, thread_id, now_us=now_us)
         raise
 
 
-async def atake(database: Database, *, thread_id: str, owner: Owner, ttl_us: int = DEFAULT_TTL_US) -> Lease:
+async def atake(
+    database: Database, *, thread_id: str, owner: Owner, ttl_us: int = DEFAULT_TTL_US, begin: Begin = acquire
+) -> Lease:
     """As `take`."""
     now_us = database.clock_us()
     try:
         return await database.atransact(
-            acquire, thread_id=thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us, whole=True
+            begin, thread_id=thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us, whole=True
         )
     except LeaseError as error:
         if _clock_was_put_back(error):

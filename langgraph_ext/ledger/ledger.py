@@ -1,8 +1,8 @@
 """RunLedger: the door to what is known about runs.
 
 Each method is a pair of doors over one transaction function: what is asked for is checked at once, read in one
-snapshot, and decoded when the snapshot is over. Only `resolve_effect` writes, besides that opening a file brings it up
-to date.
+snapshot, and decoded when the snapshot is over. What a person says, or asks of a run, is written; so is the
+file when opening it brings it up to date.
 """
 
 from __future__ import annotations
@@ -13,7 +13,17 @@ from os import PathLike
 from typing import Any, Literal
 
 from langgraph_ext.database import Closing, Database, open_database
-from langgraph_ext.ledger import attempt_listing, effect_listing, events, following, listing, snapshot, verify, visits
+from langgraph_ext.ledger import (
+    attempt_listing,
+    control,
+    effect_listing,
+    events,
+    following,
+    listing,
+    snapshot,
+    verify,
+    visits,
+)
 from langgraph_ext.ledger.effect_listing import NO_RECEIPT
 from langgraph_ext.ledger.listing import Serde
 from langgraph_ext.ledger.records import (
@@ -23,6 +33,7 @@ from langgraph_ext.ledger.records import (
     ErrorRecord,
     Event,
     Finding,
+    InboxEntry,
     Interrupt,
     Run,
     RunStatus,
@@ -298,6 +309,39 @@ class RunLedger(Closing):
         """As `resolve_effect`."""
         resolve = effect_listing.ask_to_resolve(effect_id, receipt, happened, self._serde, self.database.clock_us())
         return effect_listing.effects_given_out([await self.database.atransact(resolve)], self._serde)[0]
+
+    # -- what is asked of a run
+
+    def cancel(self, run_id: str, *, reason: str | None = None) -> Run:
+        """Cancel a run, from any process. It writes; the same again changes nothing.
+
+        One that nobody runs is cancelled at once, with its open questions. One that may be running is asked to end: it
+        does at its next durable node, or, if its graph is attached, at the end of a step. What is running is finished
+        and stored.
+
+        Args:
+            run_id: The run.
+            reason: Why, for whoever reads its record.
+
+        Returns:
+            The run as it stands now; `inbox` tells whether it has seen to it.
+
+        Raises:
+            ConflictError: It has ended otherwise (`run_ended`).
+        """
+        return self.database.transact(control.ask_to_cancel(run_id, reason, self.database.clock_us()))
+
+    async def acancel(self, run_id: str, *, reason: str | None = None) -> Run:
+        """As `cancel`."""
+        return await self.database.atransact(control.ask_to_cancel(run_id, reason, self.database.clock_us()))
+
+    def inbox(self, run_id: str) -> list[InboxEntry]:
+        """What was asked of a run, in order, and what of it was seen to."""
+        return self.database.read(control.ask_inbox(run_id))
+
+    async def ainbox(self, run_id: str) -> list[InboxEntry]:
+        """As `inbox`."""
+        return await self.database.aread(control.ask_inbox(run_id))
 
     # -- events
 

@@ -17,6 +17,8 @@ __all__ = [
     "ErrorRecord",
     "Event",
     "Finding",
+    "InboxEntry",
+    "InboxKind",
     "Interrupt",
     "InterruptStatus",
     "Run",
@@ -114,6 +116,12 @@ class InterruptStatus(StrEnum):
     """The run ended, or went on from new input, without an answer."""
 
 
+class InboxKind(StrEnum):
+    """What is asked of a run."""
+
+    CANCEL = "cancel"
+
+
 class EffectStatus(StrEnum):
     """Where an effect stands."""
 
@@ -170,6 +178,24 @@ class Run:
     started_at: datetime
     changed_at: datetime
     ended_at: datetime | None
+    active_seconds: float | None
+    """For how long attached invocations have run it, those that are over; None if there was none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxEntry:
+    """Something that was asked of a run."""
+
+    entry: int
+    """In the order in which they were asked, over all runs."""
+    run_id: str
+    thread_id: str
+    kind: InboxKind
+    reason: str | None
+    """In the words of who asked."""
+    requested_at: datetime
+    consumed_at: datetime | None
+    """When the run did it; None while it waits, and for good if the run ended otherwise first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +226,10 @@ class Visit:
     error_type: str | None
     error_message: str | None
     """Of its last error, also when it succeeded afterwards."""
+    started_at: datetime | None
+    """When it began; None where that is not known, as in a graph that is not attached."""
     first_at: datetime
+    """When its first result was stored."""
     last_at: datetime
     inherited: bool
     """Whether it happened before the fork, in the run that this one branched off."""

@@ -52,6 +52,7 @@ def run_record(row: Row) -> Run:
         started_at=moment(row["started_us"]),
         changed_at=moment(row["changed_us"]),
         ended_at=None if row["ended_us"] is None else moment(row["ended_us"]),
+        active_seconds=None if row["active_us"] is None else row["active_us"] / 1e6,
     )
 
 

@@ -3,6 +3,7 @@
 State machine (the only legal moves; `_MOVES` below is the same table):
 
     begin ──▶ running ◀──▶ paused, idle, failed       a question; a stop without an end; an error
+              running, paused, idle, failed ◀──▶ recovery_required    something is in doubt; a node acts again
               paused ──▶ idle, failed    idle, failed ──▶ paused, failed
               all of them ──▶ succeeded, cancelled
 
@@ -15,7 +16,6 @@ writes: the checkpoint's row is stored in between, with the number of its run.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -23,11 +23,13 @@ from typing import NamedTuple
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
+from langgraph_ext.errors import AdmissionError
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.interrupts import close_at, close_of_run
 from langgraph_ext.ledger.records import InterruptStatus, RunStatus
 
 __all__ = [
+    "NOTHING_LEFT",
     "STATUS_AFTER",
     "At",
     "Ending",
@@ -35,21 +37,23 @@ __all__ = [
     "Step",
     "apply",
     "begin_at",
-    "forget_thread",
-    "forget_undone",
     "has_child",
     "move",
     "plan",
-    "stop",
+    "recover",
+    "refuse_cancelled",
 ]
 
-_OPEN = frozenset((RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED))
+_STOPPED = frozenset((RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED, RunStatus.RECOVERY_REQUIRED))
+
+_OPEN = _STOPPED | {RunStatus.RUNNING}
 
 _MOVES = {
-    RunStatus.RUNNING: {RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED},
+    RunStatus.RUNNING: _STOPPED,
     RunStatus.PAUSED: {RunStatus.RUNNING, RunStatus.IDLE, RunStatus.FAILED},
-    RunStatus.IDLE: {RunStatus.RUNNING, RunStatus.PAUSED},
+    RunStatus.IDLE: {RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.RECOVERY_REQUIRED},
     RunStatus.FAILED: {RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED},
+    RunStatus.RECOVERY_REQUIRED: _OPEN - {RunStatus.RECOVERY_REQUIRED},
     RunStatus.SUCCEEDED: _OPEN,
     RunStatus.CANCELLED: _OPEN,
 }
@@ -60,6 +64,7 @@ _EVENTS = {
     RunStatus.PAUSED: "run.paused",
     RunStatus.IDLE: "run.stopped",
     RunStatus.FAILED: "run.failed",
+    RunStatus.RECOVERY_REQUIRED: "run.recovery_required",
     RunStatus.SUCCEEDED: "run.succeeded",
     RunStatus.CANCELLED: "run.cancelled",
 }
@@ -67,7 +72,9 @@ _EVENTS = {
 STATUS_AFTER = {"run.started": RunStatus.RUNNING} | {event: status for status, event in _EVENTS.items()}
 """The status that each event leaves a run in."""
 
-_NOTHING_LEFT = "nothing_left"
+NOTHING_LEFT = "nothing_left"
+"""Reason of a run that stopped where nothing starts a task, and nothing says that this is an end."""
+
 _EDITED = "edited"
 
 
@@ -150,6 +157,8 @@ def plan(tx: Tx, step: Step) -> Plan | None:
     if around is not None and around["status"] not in _OPEN:
         around = None
     is_input = step.source == "input" and step.from_graph
+    if step.source == "loop" and step.from_graph and not branches and lineage.parent_run is not None:
+        refuse_cancelled(tx, lineage.parent_run, step.thread_id)
     if around is not None and not is_input:
         return Plan(around["run"], Open(RunStatus(around["status"]), around["last_id"], bool(around["asks"])))
     if not step.from_graph and (lineage.run is None or step.ending is not Ending.GOES_ON):
@@ -158,6 +167,22 @@ def plan(tx: Tx, step: Step) -> Plan | None:
     return begun._replace(
         supersedes=None if around is None else around["run"],
         adopts=step.parent_id if step.source == "loop" and not branches and _is_unclaimed(tx, step, parent) else None,
+    )
+
+
+def refuse_cancelled(tx: Tx, run: Row, thread_id: str) -> None:
+    """Who goes on with a run that somebody has cancelled is refused, and begins no other run by that.
+
+    Raises:
+        AdmissionError: It does (`cancelled`).
+    """
+    if run["status"] != RunStatus.CANCELLED or tx.maybe("inbox_consumed", run=run["run"], kind="cancel") is None:
+        return
+    raise AdmissionError(
+        f"thread {thread_id!r}: run {run['run_id']!r} was cancelled, and nothing more of it is run; new input begins "
+        "another run",
+        code="cancelled",
+        details={"thread_id": thread_id, "run_id": run["run_id"]},
     )
 
 
@@ -197,7 +222,7 @@ def apply(tx: Tx, planned: Plan, step: Step) -> RunStatus | None:
             close_of_run(tx, step.thread_id, planned.run, InterruptStatus.SUPERSEDED, now_us=step.stored_us)
         return _move(tx, planned.run, status, RunStatus.SUCCEEDED, at)
     if step.ending is Ending.UNKNOWN:
-        return _move(tx, planned.run, status, RunStatus.IDLE, at, details={"reason": _NOTHING_LEFT})
+        return _move(tx, planned.run, status, RunStatus.IDLE, at, details={"reason": NOTHING_LEFT})
     return status
 
 
@@ -275,37 +300,10 @@ def _move(
     return target
 
 
-def stop(tx: Tx, thread_id: str, *, now_us: int) -> None:
-    """The invocation that ran a thread is over: a run it left running has stopped without an end."""
-    newest = tx.maybe("place_newest", thread_id=thread_id)
-    if newest is None:
-        return
-    place = _places(tx, thread_id, newest["checkpoint_id"])[newest["checkpoint_id"]]
-    if place["run"] is not None and place["status"] == RunStatus.RUNNING:
-        at = At(thread_id, newest["checkpoint_id"], now_us)
-        _move(tx, place["run"], RunStatus.RUNNING, RunStatus.IDLE, at, details={"reason": "stopped"})
-
-
-def forget_thread(tx: Tx, thread_id: str) -> None:
-    """Delete what the ledger's own tables hold of a thread."""
-    if tx.run("runs_delete", thread_id=thread_id):  # the others belong to runs
-        tx.run("interrupts_delete", thread_id=thread_id)
-        tx.run("effect_uses_delete", thread_id=thread_id)
-        tx.run("effects_delete", thread_id=thread_id)
-        tx.run("attempts_delete", thread_id=thread_id)
-
-
-def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:
-    """Delete the runs of these names that have no checkpoint left, with all that the ledger holds of them."""
-    for run_id in sorted(run_ids):
-        run = tx.maybe("run_named", run_id=run_id)
-        if run is not None and run["thread_id"] == thread_id and tx.maybe("run_place", run=run["run"]) is None:
-            tx.run("interrupts_of_run_delete", run=run["run"])
-            tx.run("effect_uses_of_run_delete", run=run["run"])
-            tx.run("effects_of_run_delete", run=run["run"])
-            tx.run("attempts_of_run_delete", run=run["run"])
-            tx.run("run_events_delete", run=run["run"])
-            tx.run("run_delete", run=run["run"])
+def recover(tx: Tx, run: int, at: At) -> None:
+    """A node acts again: a run that waited for somebody to say what came of what was in doubt runs on."""
+    if _status(tx, run) is RunStatus.RECOVERY_REQUIRED:
+        move(tx, run, RunStatus.RUNNING, at)
 
 
 def _go_on(tx: Tx, run: int, open: Open, step: Step, at: At) -> RunStatus:
@@ -334,7 +332,7 @@ def _supersede(tx: Tx, planned: Plan, at: At) -> None:
     assert old is not None
     last = tx.maybe("run_last_event", run=old)
     close_of_run(tx, at.thread_id, old, InterruptStatus.SUPERSEDED, now_us=at.now_us)
-    if last is not None and canonical.decode((last["details"] or "{}").encode()).get("reason") == _NOTHING_LEFT:
+    if last is not None and canonical.decode((last["details"] or "{}").encode()).get("reason") == NOTHING_LEFT:
         move(tx, old, RunStatus.SUCCEEDED, at)
     else:
         move(tx, old, RunStatus.CANCELLED, at, details={"reason": "superseded", "by": planned.run_id})

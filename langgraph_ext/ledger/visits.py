@@ -8,7 +8,7 @@ stands. Ordinals and transitions follow the order of events (order.py), so that 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -78,7 +78,7 @@ def _chosen(
 class Tally:
     """One visit while its calls are being added up."""
 
-    __slots__ = ("attempts", "error", "first", "last_us", "ordinal", "status", "stood")
+    __slots__ = ("attempts", "error", "first", "last_us", "ordinal", "started_us", "status", "stood")
 
     def __init__(self, first: Row, stood: Stood, ordinal: int) -> None:
         self.first = first
@@ -87,17 +87,19 @@ class Tally:
         self.attempts = 0
         self.status = VisitStatus.PAUSED
         self.error: tuple[str | None, str | None] = (None, None)
+        self.started_us: int | None = None
         self.last_us: int = first["stored_us"]
 
     def add(self, call: Row) -> None:
         """Add a call, in the order of their commits."""
-        status = VisitStatus.of_event(call["event"])
+        status, details = VisitStatus.of_event(call["event"]), _details(call)
         self.attempts += 1
+        self.started_us = self.started_us or details.get("started_us")
         self.last_us = call["stored_us"]
         if self.status is not VisitStatus.SUCCEEDED:
             self.status = status
         if status not in (VisitStatus.SUCCEEDED, VisitStatus.PAUSED):
-            self.error = error_of(call)
+            self.error = details.get("error_type"), details.get("error_message")
 
 
 def visits_of(tx: Tx, run: Row, *, inherited: bool = False, keys: Sequence[Key] | None = None) -> Iterator[Visit]:
@@ -123,8 +125,12 @@ def visits_of(tx: Tx, run: Row, *, inherited: bool = False, keys: Sequence[Key] 
 
 def error_of(call: Row) -> tuple[str | None, str | None]:
     """Type and message of the error that a call carries."""
-    details = canonical.decode(call["details"]) if call["details"] else {}
+    details = _details(call)
     return details.get("error_type"), details.get("error_message")
+
+
+def _details(call: Row) -> Mapping[str, Any]:
+    return canonical.decode(call["details"]) if call["details"] else {}
 
 
 def _tallies(tx: Tx, paths: NodePaths, keys: Iterable[Key]) -> Iterable[tuple[int, Tally]]:
@@ -163,6 +169,7 @@ def _visit(run_id: str, tally: Tally, *, transition: int, inherited: bool) -> Vi
         attempts=tally.attempts,
         error_type=tally.error[0],
         error_message=tally.error[1],
+        started_at=None if tally.started_us is None else moment(tally.started_us),
         first_at=moment(first["stored_us"]),
         last_at=moment(tally.last_us),
         inherited=inherited,

@@ -141,6 +141,7 @@ def _entry(caller: _Caller) -> Entry:
         effect=declared.effect,
         stops_in_doubt=declared.on_unknown == "stop",
         max_attempts=declared.max_attempts,
+        max_transitions=None if caller.invocation is None else caller.invocation.max_transitions,
         owner=caller.owner,
         ttl_us=leases.DEFAULT_TTL_US,
         gives_back=caller.invocation is None,
@@ -149,12 +150,17 @@ def _entry(caller: _Caller) -> Entry:
 
 
 def _missing(tx: Tx, caller: _Caller) -> NotStored | None:
-    """What is not stored yet; who has lost the thread would wait for it in vain.
+    """What is not stored yet; where its put has failed, or the thread is lost, who waits would wait in vain.
 
     Raises:
+        LangGraphExtError: What its put has raised.
         LeaseError: The thread is another's by now (`lease_lost`).
     """
     missing = admission.not_stored(tx, caller.place.thread_id, caller.anchors)
+    if missing is not None:
+        why = caller.place.saver.unstored.why(caller.place.thread_id, *missing.anchor)
+        if isinstance(why, LangGraphExtError):
+            raise why
     if missing is not None and caller.invocation is not None and caller.invocation.lease is not None:
         leases.check(tx, caller.place.thread_id, caller.invocation.lease.epoch)
     return missing

@@ -40,13 +40,21 @@ class Invocation:
     ttl_us: int
     on_busy: OnBusy
     wait_seconds: float
+    goes_on: bool = False
+    """Whether it was called without new input."""
     lease: Lease | None = None
     """None until its first `get_tuple`, and after its end."""
     root_ids: set[str | None] = field(default_factory=set)
     """Root checkpoints that it has read or written; None stands for an empty thread."""
-    give_back: Callable[[], object] | None = None
-    """Ends its lease; None until it has one."""
+    give_back: Callable[[bool], object] | None = None
+    """Ends its lease, told whether the graph has come to its end; None until it has one."""
     is_over: bool = False
+    max_transitions: int | None = None
+    """The most visits that its durable nodes may bring the run to."""
+    clock_us: Callable[[], int] = field(default=lambda: 0)
+    """The database's, once it has a lease."""
+    started: dict[str, int] = field(default_factory=dict)
+    """By task: when it began, until its writes come."""
 
     @property
     def owner(self) -> Owner:

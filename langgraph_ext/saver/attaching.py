@@ -11,16 +11,17 @@ from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 
-from langgraph_ext.database import Database, Tx, on_a_loop
+from langgraph_ext.database import Database, on_a_loop
 from langgraph_ext.errors import LeaseError
-from langgraph_ext.ledger import leases, runs
+from langgraph_ext.ledger import invocations, leases
 from langgraph_ext.ledger.renewal import Renewal
 from langgraph_ext.saver import host
 from langgraph_ext.saver.attached import Attached, Invocation, take_begun
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.fences import UNATTACHED
+from langgraph_ext.saver.recent import Recent
 
-__all__ = ["Attaching"]
+__all__ = ["Attaching", "epoch_of"]
 
 _LOGGER = logging.getLogger("langgraph_ext")
 
@@ -33,6 +34,7 @@ class Attaching:
 
     database: Database
     attached: Attached
+    recent: Recent
     renewal: Renewal
 
     def _bind(self, address: Address) -> Invocation | None:
@@ -48,7 +50,7 @@ class Attaching:
         while True:
             try:
                 return self._hold(
-                    invocation, leases.take(self.database, thread_id=address.thread_id, **_asked(invocation))
+                    invocation, leases.take(self.database, thread_id=address.thread_id, **_asked(invocation, address))
                 )
             except LeaseError:
                 if time.monotonic() >= deadline:
@@ -64,7 +66,8 @@ class Attaching:
         while True:
             try:
                 return self._hold(
-                    invocation, await leases.atake(self.database, thread_id=address.thread_id, **_asked(invocation))
+                    invocation,
+                    await leases.atake(self.database, thread_id=address.thread_id, **_asked(invocation, address)),
                 )
             except LeaseError:
                 if time.monotonic() >= deadline:
@@ -72,18 +75,19 @@ class Attaching:
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
     def _hold(self, invocation: Invocation, lease: leases.Lease) -> Invocation:
-        invocation.lease = lease
+        invocation.lease, invocation.clock_us = lease, self.database.clock_us
         invocation.give_back = partial(self._give_back, invocation)
         self.renewal.add(lease, _log_loss)
         return invocation
 
-    def _give_back(self, invocation: Invocation) -> None:
+    def _give_back(self, invocation: Invocation, finished: bool) -> None:
         """The invocation is over. On an event loop nothing waits for the commit: what comes next queues behind it."""
         lease, invocation.give_back = invocation.lease, None
         assert lease is not None, "it was given out with the lease"
         self.renewal.remove(lease.thread_id, lease.epoch)
         self.attached.remove(invocation)
-        end = partial(_end, lease=lease, now_us=self.database.clock_us())
+        self.recent.doubt_run(lease.thread_id)  # it may be idle or cancelled from here on
+        end = partial(invocations.end, lease=lease, finished=finished, now_us=self.database.clock_us())
         if on_a_loop():
             self.database.queue(end).add_done_callback(_log_failure)
         else:
@@ -93,32 +97,32 @@ class Attaching:
         """Under which epoch a put is made; None if anybody may make it."""
         if not host.from_graph(config):
             return None
-        epoch = self._epoch_of_writes(config, address)
+        epoch = epoch_of(self._invocation_of(config, address))
         if epoch is not None:
             return epoch
         return None if address.checkpoint_ns or metadata.get("source") not in ("input", "loop") else UNATTACHED
 
-    def _epoch_of_writes(self, config: RunnableConfig, address: Address) -> int | None:
-        """Under which epoch a task's writes are stored; None if under no lease."""
+    def _invocation_of(self, config: RunnableConfig, address: Address) -> Invocation | None:
+        """The attached invocation that a call belongs to; None if to none."""
         if not self.attached.any:
             return None
         root_id = host.root_of(config) if address.checkpoint_ns else address.checkpoint_id
-        invocation = self.attached.of(config, address.thread_id, root_id)
-        return None if invocation is None or invocation.lease is None else invocation.lease.epoch
+        return self.attached.of(config, address.thread_id, root_id)
+
+
+def epoch_of(invocation: Invocation | None) -> int | None:
+    """The epoch under which an invocation writes; None if there is none, or if it holds no lease."""
+    return None if invocation is None or invocation.lease is None else invocation.lease.epoch
 
 
 def _deadline(invocation: Invocation) -> float:
     return time.monotonic() + (invocation.wait_seconds if invocation.on_busy == "wait" else 0.0)
 
 
-def _asked(invocation: Invocation) -> dict[str, Any]:
-    return {"owner": invocation.owner, "ttl_us": invocation.ttl_us}
-
-
-def _end(tx: Tx, *, lease: leases.Lease, now_us: int) -> None:
-    """Release the lease; a run that its loop left running, without an end or a question, is idle."""
-    if leases.release(tx, lease.thread_id, lease.epoch, now_us=now_us):
-        runs.stop(tx, lease.thread_id, now_us=now_us)
+def _asked(invocation: Invocation, address: Address) -> dict[str, Any]:
+    goes_on = invocation.goes_on and address.checkpoint_id is None
+    begin = invocations.go_on if goes_on else leases.acquire
+    return {"owner": invocation.owner, "ttl_us": invocation.ttl_us, "begin": begin}
 
 
 def _log_loss(error: LeaseError) -> None:

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.types import Command
 
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver.attached import Invocation, LedgerHandler, OnBusy, begun
-from langgraph_ext.saver.host import is_of_a_task
+from langgraph_ext.saver.host import is_of_a_task, task_of
 
 __all__ = ["LedgerCallbackHandler", "with_ledger"]
 
@@ -32,13 +33,21 @@ class LedgerCallbackHandler(LedgerHandler):
             own.
         on_busy: What to do when another invocation holds the thread: `"reject"` it (`thread_busy`), or `"wait"`.
         wait_seconds: How long to wait at most.
+        max_transitions: The most visits that a run may have made before a durable node begins another one; beyond that
+            it is refused (`transition_limit`). They count over crashes and resumes, LangGraph's `recursion_limit` from
+            each call on. None: any number.
     """
 
     run_inline = True
     raise_error = True
 
     def __init__(
-        self, *, lease_ttl_seconds: float = 30.0, on_busy: OnBusy = "reject", wait_seconds: float = 60.0
+        self,
+        *,
+        lease_ttl_seconds: float = 30.0,
+        on_busy: OnBusy = "reject",
+        wait_seconds: float = 60.0,
+        max_transitions: int | None = None,
     ) -> None:
         if not 0.1 <= lease_ttl_seconds <= 86_400:
             raise InvalidArgument(f"lease_ttl_seconds is {lease_ttl_seconds!r}; it must lie between 0.1 and 86,400")
@@ -46,8 +55,13 @@ class LedgerCallbackHandler(LedgerHandler):
             raise InvalidArgument(f'on_busy is {on_busy!r}; it must be "reject" or "wait"')
         if wait_seconds < 0:
             raise InvalidArgument(f"wait_seconds is {wait_seconds!r}; it must not be negative")
+        if max_transitions is not None and (type(max_transitions) is not int or max_transitions < 1):
+            raise InvalidArgument(f"max_transitions is {max_transitions!r}; it must be a whole number from 1, or None")
+        self.max_transitions = max_transitions
         self.lease_ttl_seconds, self.on_busy, self.wait_seconds = lease_ttl_seconds, on_busy, wait_seconds
         self._running: dict[UUID, Invocation] = {}
+        self._around: dict[UUID, Invocation] = {}
+        """By run of LangChain's, those inside of invocations too."""
 
     def on_chain_start(
         self,
@@ -61,6 +75,11 @@ class LedgerCallbackHandler(LedgerHandler):
         **kwargs: Any,
     ) -> None:
         """A graph, or something in it, begins."""
+        if parent_run_id is not None and (around := self._around.get(parent_run_id)) is not None:
+            self._around[run_id] = around
+            if (task_id := task_of(metadata or {})) is not None and around.lease is not None:
+                around.started.setdefault(task_id, around.clock_us())
+            return
         if is_of_a_task(metadata or {}):
             return
         invocation = Invocation(
@@ -68,29 +87,39 @@ class LedgerCallbackHandler(LedgerHandler):
             ttl_us=round(self.lease_ttl_seconds * 1e6),
             on_busy=self.on_busy,
             wait_seconds=self.wait_seconds,
+            goes_on=inputs is None or isinstance(inputs, Command),
+            max_transitions=self.max_transitions,
         )
-        self._running[run_id] = invocation
+        self._running[run_id] = self._around[run_id] = invocation
         begun(invocation)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """It ended, or asks."""
-        self._ended(run_id)
+        self._ended(run_id, finished=True)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """It failed, was cancelled, or its stream was left."""
-        self._ended(run_id)
+        self._ended(run_id, finished=False)
 
-    def _ended(self, run_id: UUID) -> None:
+    def _ended(self, run_id: UUID, *, finished: bool) -> None:
+        self._around.pop(run_id, None)
         invocation = self._running.pop(run_id, None)
         if invocation is None:
             return
+        if not self._running:
+            self._around.clear()  # of what was cut off, nobody tells the end
         invocation.is_over = True
         if invocation.give_back is not None:
-            invocation.give_back()
+            invocation.give_back(finished)
 
 
 def with_ledger(
-    graph: G, *, lease_ttl_seconds: float = 30.0, on_busy: OnBusy = "reject", wait_seconds: float = 60.0
+    graph: G,
+    *,
+    lease_ttl_seconds: float = 30.0,
+    on_busy: OnBusy = "reject",
+    wait_seconds: float = 60.0,
+    max_transitions: int | None = None,
 ) -> G:
     """The graph, each of whose invocations holds its thread from its beginning to its end.
 
@@ -102,6 +131,7 @@ def with_ledger(
         lease_ttl_seconds: See `LedgerCallbackHandler`, as for the others.
         on_busy: What to do when another invocation holds the thread.
         wait_seconds: How long to wait at most.
+        max_transitions: The most visits a run may have made before a durable node begins another one.
 
     Raises:
         InvalidArgument: An option is out of range, or the graph has another checkpointer.
@@ -111,6 +141,11 @@ def with_ledger(
             f"with_ledger: the graph's checkpointer is {type(graph.checkpointer).__name__}; compile it with "
             'checkpointer=LedgerSaver("runs.db")'
         )
-    handler = LedgerCallbackHandler(lease_ttl_seconds=lease_ttl_seconds, on_busy=on_busy, wait_seconds=wait_seconds)
+    handler = LedgerCallbackHandler(
+        lease_ttl_seconds=lease_ttl_seconds,
+        on_busy=on_busy,
+        wait_seconds=wait_seconds,
+        max_transitions=max_transitions,
+    )
     attached: RunnableConfig = {"callbacks": [handler]}
     return graph.with_config(attached)

@@ -27,6 +27,7 @@ __all__ = [
     "around",
     "checkpoint_of",
     "checkpoints_in",
+    "drain",
     "durability_in",
     "from_graph",
     "handlers_in",
@@ -43,6 +44,7 @@ __all__ = [
     "root_of",
     "saver_in",
     "sends",
+    "task_of",
     "try_in",
 ]
 
@@ -79,6 +81,19 @@ _ENDS = ("__end__", "__previous__")
 def from_graph(config: RunnableConfig) -> bool:
     """Whether a call comes from a running graph, and not from a program that uses the saver directly."""
     return _RUNTIME in config["configurable"]
+
+
+def drain(config: RunnableConfig, reason: str) -> None:
+    """Have the running graph that a put comes from, and those around it, stop when its step is over."""
+    control = config["configurable"][_RUNTIME].control
+    if control is not None:
+        control.request_drain(reason)
+
+
+def task_of(metadata: Mapping[str, Any]) -> str | None:
+    """The task in which a runnable with this metadata runs, the innermost one."""
+    checkpoint_ns = metadata.get("langgraph_checkpoint_ns")
+    return checkpoint_ns.rpartition(":")[2] if isinstance(checkpoint_ns, str) else None
 
 
 def root_of(config: RunnableConfig) -> str | None:

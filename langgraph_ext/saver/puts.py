@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
 from langgraph_ext.database import Append, Row, Tx
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger import calls, runs
+from langgraph_ext.ledger import calls, control, runs
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.saver import fields, host, values
 from langgraph_ext.saver.config import Address, encode_metadata, text
@@ -225,7 +225,14 @@ def store(tx: Tx, planned: Below | Whole, early: Early | None = None) -> RecentP
     row["run"] = None if run is None else run.run
     if tx.run("put_insert", **row) == 0:
         _replace(tx, row)
-    return _recorded(tx, stored._replace(run=NO_RUN), run, step, _waiting(early, columns))
+    recorded = _recorded(tx, stored._replace(run=NO_RUN), run, step, _waiting(early, columns))
+    return recorded._replace(drains=_drains(tx, row)) if epoch else recorded
+
+
+def _drains(tx: Tx, row: Columns) -> str | None:
+    """Why the run that a checkpoint of an attached graph belongs to is to stop, if somebody has asked for that."""
+    asked = control.waiting(tx, row["thread_id"], row["run"], root_id=row["root_id"])
+    return None if asked is None else asked["reason"] or "cancelled"
 
 
 def _waiting(early: Early | None, columns: Columns) -> Collection[calls.Call]:

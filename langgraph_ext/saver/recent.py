@@ -44,6 +44,8 @@ class RecentPut(NamedTuple):
     """The maps that its fields are stored as a difference from."""
     run: int | None = NO_RUN
     """The run it belongs to, if that is running; None if the ledger has to be asked."""
+    drains: str | None = None
+    """Why its run is to stop, if somebody asked for that; never remembered."""
 
 
 class Recent:

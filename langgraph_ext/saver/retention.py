@@ -11,8 +11,9 @@ from collections.abc import Collection, Sequence
 
 from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger import leases, runs
+from langgraph_ext.ledger import leases
 from langgraph_ext.ledger.event_rows import append_event
+from langgraph_ext.ledger.forgetting import forget_thread, forget_undone
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.delta import lineage, unseeded
@@ -33,7 +34,7 @@ def delete_thread(tx: Tx, thread_id: str, *, stored_us: int) -> None:
     leases.refuse_other_process(tx, thread_id, now_us=stored_us)
     _say(tx, "thread.deleted", thread_id, stored_us)
     tx.run("thread_delete", thread_id=thread_id, seq=tx.one("log_last")["seq"])
-    runs.forget_thread(tx, thread_id)
+    forget_thread(tx, thread_id)
 
 
 def delete_for_runs(tx: Tx, run_ids: Sequence[str], *, stored_us: int) -> None:
@@ -51,7 +52,7 @@ def delete_for_runs(tx: Tx, run_ids: Sequence[str], *, stored_us: int) -> None:
         rows = _puts(tx, address)
         _take_away(tx, address, rows, doomed={row["checkpoint_id"] for row in rows if row["run_id"] in named})
     for thread_id in sorted({thread_id for thread_id, _ in namespaces}):
-        runs.forget_undone(tx, thread_id, named)
+        forget_undone(tx, thread_id, named)
 
 
 def prune_thread(tx: Tx, thread_id: str, *, stored_us: int) -> None:

@@ -29,9 +29,9 @@ from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import RunLedger, calls
 from langgraph_ext.ledger.renewal import Renewal
 from langgraph_ext.ledger.settlement import Staged
-from langgraph_ext.saver import delta, listing, puts, reading, task_writes
+from langgraph_ext.saver import delta, host, listing, puts, reading, task_writes
 from langgraph_ext.saver.attached import Attached
-from langgraph_ext.saver.attaching import Attaching
+from langgraph_ext.saver.attaching import Attaching, epoch_of
 from langgraph_ext.saver.config import Address, address_of
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
@@ -41,6 +41,7 @@ from langgraph_ext.saver.observers import Observer, OnEvent, OnObserverError
 from langgraph_ext.saver.recent import Recent, RecentPut
 from langgraph_ext.saver.removal import Removal
 from langgraph_ext.saver.staging import Staging, beside
+from langgraph_ext.saver.unstored import Unstored
 from langgraph_ext.saver.versions import Version, next_version
 
 __all__ = ["LedgerSaver"]
@@ -98,6 +99,7 @@ class LedgerSaver(Removal, Attaching, Closing):
         self.staging = Staging()
         self.seen = Seen()
         self.early = Early()
+        self.unstored = Unstored()
 
     @classmethod
     def from_conn_string(cls, conn_string: str) -> Self:
@@ -161,21 +163,8 @@ class LedgerSaver(Removal, Attaching, Closing):
         self.attached.goes_on(config, address, checkpoint["id"])
         if self.observer:
             self.observer.begin(self.ledger)
-        ahead = self.entries.ahead(address.thread_id)
-        doubts = self.recent.doubts(address.thread_id)
-        planned = self._prepare(address, config, checkpoint, metadata, new_versions)
-        if ahead:
-            self.entries.wait(ahead)
-        if self.staging.any and (staged := self.staging.anchored(*address)):
-            with self.staging.settling(staged):
-                stored = self._submit_put(planned, staged)
-        else:
-            stored = self._submit_put(planned, ())
-        if self.early.any and stored is not None and not address.checkpoint_ns:
-            if left := self.early.left(address.thread_id, stored.checkpoint_id):
-                self.database.submit(partial(calls.record_early, early=left))
-                stored = stored._replace(run=None)
-            self.early.forget(address.thread_id, stored.checkpoint_id)
+        with self.unstored.noting(address.thread_id, address.checkpoint_ns, checkpoint["id"]):
+            stored, doubts = self._put(config, address, checkpoint, metadata, new_versions)
         named = self._stored(config, address, stored, doubts)
         if self.observer:
             self.observer.tell(self.ledger)
@@ -194,6 +183,46 @@ class LedgerSaver(Removal, Attaching, Closing):
         self.attached.goes_on(config, address, checkpoint["id"])
         if self.observer:
             await self.observer.abegin(self.ledger)
+        with self.unstored.noting(address.thread_id, address.checkpoint_ns, checkpoint["id"]):
+            stored, doubts = await self._aput(config, address, checkpoint, metadata, new_versions)
+        named = self._stored(config, address, stored, doubts)
+        if self.observer:
+            await self.observer.atell(self.ledger)
+        return named
+
+    def _put(
+        self,
+        config: RunnableConfig,
+        address: Address,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> tuple[RecentPut | None, int]:
+        ahead = self.entries.ahead(address.thread_id)
+        doubts = self.recent.doubts(address.thread_id)
+        planned = self._prepare(address, config, checkpoint, metadata, new_versions)
+        if ahead:
+            self.entries.wait(ahead)
+        if self.staging.any and (staged := self.staging.anchored(*address)):
+            with self.staging.settling(staged):
+                stored = self._submit_put(planned, staged)
+        else:
+            stored = self._submit_put(planned, ())
+        if self.early.any and stored is not None and not address.checkpoint_ns:
+            if left := self.early.left(address.thread_id, stored.checkpoint_id):
+                self.database.submit(partial(calls.record_early, early=left))
+                stored = stored._replace(run=None)
+            self.early.forget(address.thread_id, stored.checkpoint_id)
+        return stored, doubts
+
+    async def _aput(
+        self,
+        config: RunnableConfig,
+        address: Address,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> tuple[RecentPut | None, int]:
         ahead = self.entries.ahead(address.thread_id)
         async with self.database.room():
             doubts = self.recent.doubts(address.thread_id)
@@ -210,10 +239,7 @@ class LedgerSaver(Removal, Attaching, Closing):
                     await self.database.queue(partial(calls.record_early, early=left), None)
                     stored = stored._replace(run=None)
                 self.early.forget(address.thread_id, stored.checkpoint_id)
-        named = self._stored(config, address, stored, doubts)
-        if self.observer:
-            await self.observer.atell(self.ledger)
-        return named
+        return stored, doubts
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -384,6 +410,7 @@ class LedgerSaver(Removal, Attaching, Closing):
     def _prepare_writes(
         self, address: Address, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
     ) -> task_writes.TaskWrites:
+        invocation = self._invocation_of(config, address)
         return task_writes.prepare(
             address,
             config,
@@ -392,7 +419,8 @@ class LedgerSaver(Removal, Attaching, Closing):
             task_path,
             serde=self.serde,
             seen=self.seen,
-            epoch=self._epoch_of_writes(config, address),
+            epoch=epoch_of(invocation),
+            started_us=None if invocation is None else invocation.started.pop(task_id, None),
             stored_us=self.database.clock_us(),
         )
 
@@ -455,6 +483,9 @@ class LedgerSaver(Removal, Attaching, Closing):
     ) -> RunnableConfig:
         """The end of a put: remember it, and name it."""
         assert stored is not None, "a whole put is always stored"
+        if stored.drains is not None:
+            host.drain(config, stored.drains)
+            stored = stored._replace(drains=None)
         self.recent.remember(address.thread_id, address.checkpoint_ns, stored, doubts)
         return {
             "configurable": {

@@ -49,6 +49,7 @@ def prepare(
     seen: Seen,
     epoch: int | None,
     stored_us: int,
+    started_us: int | None = None,
 ) -> TaskWrites:
     """Check and encode, in the caller's thread.
 
@@ -62,6 +63,7 @@ def prepare(
         seen: Where tasks were seen.
         epoch: Under which epoch they are stored; None if under no lease.
         stored_us: When: microseconds since the epoch, UTC.
+        started_us: When the task began, if that is known.
 
     Raises:
         InvalidArgument: The config names no checkpoint, or a name cannot be stored.
@@ -83,7 +85,7 @@ def prepare(
         "task_path": task_path,
         "answers": answers,
         "partial": 1 if from_graph and not regular and are_partial(writes) else None,
-        "details": None,
+        "details": None if started_us is None else f'{{"started_us":{started_us}}}',
         "event": event,
         "epoch": epoch,
         "stored_us": stored_us,
@@ -99,7 +101,9 @@ def prepare(
         address, config, writes, task_id, task_path, event=event, answers=answers or 0, serde=serde, stored_us=stored_us
     )
     if call.error is not None:
-        details = {"error_type": call.error[0], "error_message": call.error[1]}
+        details: dict[str, object] = {"error_type": call.error[0], "error_message": call.error[1]}
+        if started_us is not None:
+            details["started_us"] = started_us
         row["details"] = canonical.encode_plain(details).decode()
     return TaskWrites(None, row, call, epoch, regular)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import operator
 from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
@@ -137,7 +138,12 @@ def test_s1_an_error_handler_that_fails(both: Callable[..., Teller]) -> None:
     def build(saver: Any) -> Any:
         unlucky = Unlucky(1, KeyError)
         handlers.append(unlucky)
-        return handled(saver, lambda state: unlucky(state))  # noqa: PLW0108 - LangGraph looks at a function's parameters
+
+        def handler(state: Any) -> Any:
+            time.sleep(0.1)  # until what ran beside it is stored
+            return unlucky(state)
+
+        return handled(saver, handler)
 
     def story(teller: Teller) -> None:
         assert "KeyError" == teller.run({"log": ["in"]})[0]

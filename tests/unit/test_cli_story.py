@@ -31,6 +31,7 @@ def a_run(**changes: Any) -> Run:
         "started_at": BEGAN,
         "changed_at": after(2.5),
         "ended_at": after(2.5),
+        "active_seconds": None,
     }
     return Run(**fields | changes)
 
@@ -53,6 +54,7 @@ def a_visit(transition: int, path: str, **changes: Any) -> Visit:
         "attempts": 1,
         "error_type": None,
         "error_message": None,
+        "started_at": None,
         "first_at": after(transition),
         "last_at": after(transition),
         "inherited": False,

@@ -133,6 +133,29 @@ WHERE nested.thread_id = found.thread_id AND nested.root_id = found.checkpoint_i
     AND call.checkpoint_id = nested.checkpoint_id
     AND call.listed IS NULL AND call.metadata IS NULL AND call.task_id IS NOT NULL AND call.event IS NOT NULL;
 
+-- name: run_transitions
+-- How many visits a run has made or begun: tasks that have written, or that have an attempt.
+WITH found AS MATERIALIZED (
+    SELECT thread_id, checkpoint_id FROM checkpoint_log
+    WHERE thread_id = :thread_id AND checkpoint_ns = '' AND checkpoint_id >= :first_id
+        AND listed IS NOT NULL AND run = :run
+)
+SELECT count(*) AS visits FROM (
+    SELECT call.checkpoint_id, call.task_id
+    FROM found CROSS JOIN checkpoint_log AS call
+    WHERE call.thread_id = found.thread_id AND call.checkpoint_ns = '' AND call.checkpoint_id = found.checkpoint_id
+        AND call.listed IS NULL AND call.metadata IS NULL AND call.task_id IS NOT NULL AND call.event IS NOT NULL
+    UNION
+    SELECT call.checkpoint_id, call.task_id
+    FROM found CROSS JOIN checkpoint_log AS nested CROSS JOIN checkpoint_log AS call
+    WHERE nested.thread_id = found.thread_id AND nested.root_id = found.checkpoint_id AND nested.listed IS NOT NULL
+        AND call.thread_id = nested.thread_id AND call.checkpoint_ns = nested.checkpoint_ns
+        AND call.checkpoint_id = nested.checkpoint_id
+        AND call.listed IS NULL AND call.metadata IS NULL AND call.task_id IS NOT NULL AND call.event IS NOT NULL
+    UNION
+    SELECT checkpoint_id, task_id FROM attempt WHERE run = :run
+);
+
 -- name: run_events
 SELECT seq, event FROM checkpoint_log
 WHERE run = :run AND listed IS NULL

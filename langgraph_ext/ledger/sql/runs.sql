@@ -1,5 +1,25 @@
 -- Queries of runs (see migrations/0002_run.sql).
 
+-- name: run_at_head
+-- The run of a thread's newest root checkpoint.
+SELECT head.checkpoint_id, run.run, run.run_id, run.status
+FROM checkpoint_log AS head JOIN run ON run.run = head.run
+WHERE head.thread_id = :thread_id AND head.checkpoint_ns = '' AND head.listed = 1
+    AND head.checkpoint_id = (
+        SELECT max(checkpoint_id) FROM checkpoint_log
+        WHERE thread_id = :thread_id AND checkpoint_ns = '' AND listed = 1
+    );
+
+-- name: run_count_active
+-- Of the run at the head, unless it had ended before :since_us.
+UPDATE run SET active_us = coalesce(active_us, 0) + :active_us
+WHERE (ended_us IS NULL OR ended_us >= :since_us) AND run = (
+    SELECT run FROM checkpoint_log
+    WHERE thread_id = :thread_id AND checkpoint_ns = '' AND listed = 1
+    ORDER BY checkpoint_id DESC
+    LIMIT 1
+);
+
 -- name: run_delete
 DELETE FROM run WHERE run = :run;
 

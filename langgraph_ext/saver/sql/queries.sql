@@ -36,7 +36,8 @@ WHERE EXISTS (SELECT 1 FROM lease WHERE thread_id = :thread_id AND epoch = :epoc
 
 -- name: put_append
 -- A put below the newest one of its namespace, if the values of that one lie where the caller says they do, and if the
--- thread is held under :epoch, or under none (0) by an invocation; anybody may put if that is null.
+-- thread is held under :epoch, or under none (0) by an invocation; anybody may put if that is null. Not while somebody
+-- asks something of the thread, which is looked at then.
 INSERT INTO checkpoint_log (
     listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, task_id, task_path,
     answers, partial, event, details, stored_us, metadata, places, body, data
@@ -55,6 +56,9 @@ WHERE :checkpoint_id > :parent_id
         OR :epoch = coalesce((
             SELECT epoch FROM lease WHERE thread_id = :thread_id AND released_us IS NULL AND (whole = 1 OR :epoch > 0)
         ), 0)
+        AND NOT EXISTS (
+            SELECT 1 FROM inbox WHERE :epoch > 0 AND thread_id = :thread_id AND consumed_us IS NULL
+        )
     );
 
 -- name: put_places

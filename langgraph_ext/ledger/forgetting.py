@@ -1,0 +1,33 @@
+"""Forgetting: what the ledger's own tables lose with a thread, or with a run that is rolled back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from langgraph_ext.database import Tx
+
+__all__ = ["forget_thread", "forget_undone"]
+
+
+def forget_thread(tx: Tx, thread_id: str) -> None:
+    """Delete what the ledger's own tables hold of a thread."""
+    tx.run("inbox_delete", thread_id=thread_id)
+    if tx.run("runs_delete", thread_id=thread_id):  # the others belong to runs
+        tx.run("interrupts_delete", thread_id=thread_id)
+        tx.run("effect_uses_delete", thread_id=thread_id)
+        tx.run("effects_delete", thread_id=thread_id)
+        tx.run("attempts_delete", thread_id=thread_id)
+
+
+def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:
+    """Delete the runs of these names that have no checkpoint left, with all that the ledger holds of them."""
+    for run_id in sorted(run_ids):
+        run = tx.maybe("run_named", run_id=run_id)
+        if run is not None and run["thread_id"] == thread_id and tx.maybe("run_place", run=run["run"]) is None:
+            tx.run("interrupts_of_run_delete", run=run["run"])
+            tx.run("effect_uses_of_run_delete", run=run["run"])
+            tx.run("effects_of_run_delete", run=run["run"])
+            tx.run("attempts_of_run_delete", run=run["run"])
+            tx.run("inbox_of_run_delete", run=run["run"])
+            tx.run("run_events_delete", run=run["run"])
+            tx.run("run_delete", run=run["run"])

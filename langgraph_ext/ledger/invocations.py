@@ -1,0 +1,62 @@
+"""Invocations: what the beginning and the end of an attached one mean for its thread's run (rules L18, L38, L54)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Tx
+from langgraph_ext.ledger import active_time, control, leases, runs
+from langgraph_ext.ledger.leases import Lease
+from langgraph_ext.ledger.records import RunStatus
+from langgraph_ext.ledger.runs import At
+
+__all__ = ["end", "go_on"]
+
+
+def go_on(tx: Tx, *, thread_id: str, **asked: Any) -> Lease:
+    """As `leases.acquire`, for an invocation that goes on with the run at the head of a thread.
+
+    Raises:
+        AdmissionError: That run was cancelled (`cancelled`); nothing is written.
+    """
+    head = tx.maybe("run_at_head", thread_id=thread_id)
+    if head is not None:
+        runs.refuse_cancelled(tx, head, thread_id)
+    return leases.acquire(tx, thread_id=thread_id, **asked)
+
+
+def end(tx: Tx, *, lease: Lease, finished: bool, now_us: int) -> bool:
+    """Release an invocation's lease, and say how its run stands, which no checkpoint may have told.
+
+    A run that was asked to end is cancelled; one that was left running, without an end or a question, is idle; one of
+    which nobody knew whether its last checkpoint is an end has succeeded, if the graph says that it has finished.
+
+    Args:
+        tx: The open transaction.
+        lease: The invocation's. If it was lost, nothing happens.
+        finished: Whether the graph came to its end by itself, and did not raise.
+        now_us: Microseconds since the epoch, UTC.
+
+    Returns:
+        Whether it was held.
+    """
+    if not leases.release(tx, lease.thread_id, lease.epoch, now_us=now_us):
+        return False
+    active_time.count(tx, lease.thread_id, since_us=lease.acquired_us, until_us=now_us)
+    head = tx.maybe("run_at_head", thread_id=lease.thread_id)
+    if head is None or RunStatus(head["status"]).ended:
+        return True
+    run, status, at = head["run"], RunStatus(head["status"]), At(lease.thread_id, head["checkpoint_id"], now_us)
+    if control.see_to(tx, run, at):
+        return True
+    if status is RunStatus.RUNNING:
+        runs.move(tx, run, RunStatus.IDLE, at, details={"reason": "stopped"})
+    elif status is RunStatus.IDLE and finished and _has_nothing_left(tx, run):
+        runs.move(tx, run, RunStatus.SUCCEEDED, at)
+    return True
+
+
+def _has_nothing_left(tx: Tx, run: int) -> bool:
+    last = tx.maybe("run_last_event", run=run)
+    return last is not None and canonical.decode((last["details"] or "{}").encode()).get("reason") == runs.NOTHING_LEFT
