@@ -81,7 +81,10 @@ def open_bank(files: Files, *, hold: int | None = None) -> Iterator[str]:
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as bank:
         try:
             assert bank.stdout is not None, "it was asked for"
-            yield f"http://127.0.0.1:{int(bank.stdout.readline())}"
+            port = bank.stdout.readline().strip()
+            if not port:
+                raise DemoError("the bank did not start")
+            yield f"http://127.0.0.1:{port}"
         finally:
             bank.kill()
 
