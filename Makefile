@@ -21,7 +21,7 @@ PYTEST := $(RUN) pytest -n $(WORKERS) --dist worksteal
 .DELETE_ON_ERROR:
 .PHONY: help demo test faults check bench coverage clean
 
-## demo      the main job on real input: killed in the middle, resumed, approved
+## demo      the main job on real input: killed twice, resumed, approved; each order is charged once
 demo: .venv/.for-demo
 	$(RUN) $(DEMO) $(ARGS)
 

@@ -1,13 +1,14 @@
-"""The demo: run the order batch, kill it in the middle of the fan-out, resume it, answer it, and show what was kept.
+"""The demo: run the order batch, kill it twice, go on each time, and show what was kept and what was charged.
 
     python -m examples.orders.demo [--db PATH] [--keep] [--kill-after N]
 
-Process 1 is killed with SIGKILL.  Process 2 goes on from the database and stops at the approval.  Process 3 brings
-the answer and finishes.  Meanwhile two more processes run the same batch undisturbed on a second database, and the
-results are compared.
+Process 1 is killed with SIGKILL in the middle of the fan-out.  Process 2 goes on from the database and stops at the
+approval.  Process 3 brings the answer, and is killed when the bank, a process of its own, has charged an order and has
+not answered yet.  Process 4 finishes.  Meanwhile two more processes run the same batch undisturbed on a second
+database, with a second bank, and the results are compared.
 
-Exit status: 0 the kill fell into the fan-out, nothing saved ran again, and both runs ended alike; 1 otherwise;
-2 wrong usage.
+Exit status: 0 the kills fell where they should, nothing saved ran again, the bank has charged every order once, and
+both runs ended alike; 1 otherwise; 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -24,23 +25,39 @@ from pathlib import Path
 from rich.console import Console
 
 from examples.orders import tables
+from examples.orders.charges import Books, Fates, fates, read_books
 from examples.orders.facts import FanOut, Saved, database_bytes, fan_out, read_history, read_run, read_saved
 from examples.orders.graph import Question
-from examples.orders.processes import DemoError, Ended, Files, kill_worker, run_tree, run_worker
+from examples.orders.processes import (
+    DemoError,
+    Ended,
+    Files,
+    behind_a_charge,
+    in_the_fan_out,
+    kill_worker,
+    open_bank,
+    run_tree,
+    run_worker,
+)
 from examples.orders.worklog import read_log
 
 # A terminal says how wide it is; a pipe does not, and rich would break the tables at 80 columns.
 _PIPE_COLUMNS = 120
+
+HELD_CHARGE = 5
+"""The charge whose answer the bank holds back, so that the second kill falls between the two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
     """What only those know who were there; the rest is read from files."""
 
-    workers: tuple[Ended, Ended, Ended]
-    """The killed, the resuming and the answering process."""
+    workers: tuple[Ended, Ended, Ended, Ended]
+    """The killed, the asking, the charging and killed, and the finishing process."""
     at_kill: Saved
-    """What the database held while no process of the run was alive."""
+    """What the database held while no process of the run was alive, after the first kill."""
+    books: Books
+    """The same of both ledgers, after the second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +65,7 @@ class Verdict:
     """What the demo claims at the end; every part of it is computed."""
 
     fan_out: FanOut
+    charges: Fates
     complete: bool
     """The batch is finished and its state is that of the uninterrupted run."""
     same_report: bool
@@ -57,14 +75,18 @@ class Verdict:
     @property
     def good(self) -> bool:
         """Whether the run lived up to the promise."""
-        return self.fan_out.hit and not self.fan_out.repeated and self.complete and self.same_report and self.sound
+        kept = self.fan_out.hit and not self.fan_out.repeated and self.charges.hit and self.charges.once
+        return kept and self.complete and self.same_report and self.sound
 
     def __str__(self) -> str:
-        tasks = self.fan_out
+        tasks, charges = self.fan_out, self.charges
         missed = "" if tasks.hit else " (not in the middle of the fan-out)"
         return (
             f"killed after {len(tasks.finished)} of {tasks.total} tasks{missed}, {len(tasks.saved)} of them saved; "
             f"{len(tasks.kept)} tasks were not run again; saved and run again: {len(tasks.repeated)}; "
+            f"killed again with {len(charges.unrecorded)} orders charged and not recorded; "
+            f"{len(charges.due)} orders to charge, {charges.times.total()} charges at the bank; "
+            f"charged more than once: {len(charges.repeated)}; "
             f"state complete: {self.complete}; same report as the uninterrupted run: {self.same_report}; "
             f"ledger sound: {self.sound}"
         )
@@ -88,53 +110,62 @@ def main() -> int:
 
 
 def run(console: Console, killed: Files, undisturbed: Files, *, kill_after: int) -> Story:
-    """Run the batch twice: once with a kill, and once without."""
-    console.print(f"Process 1 starts; it is killed when {kill_after} tasks of the fan-out have ended ...")
-    first = kill_worker(killed, "start", after=kill_after)
-    at_kill = read_saved(killed.db)
-    if at_kill.state.get("priced"):
-        raise DemoError("the kill came too late: the fan-out was already collected in a checkpoint")
-    console.print("Killed. Process 2 resumes; meanwhile the same batch runs undisturbed on a second database ...")
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    """Run the batch twice: once with two kills, and once without."""
+    with ThreadPoolExecutor(max_workers=1) as pool, open_bank(killed, hold=HELD_CHARGE) as bank:
+        console.print(f"Process 1 starts; it is killed when {kill_after} tasks of the fan-out have ended ...")
+        first = kill_worker(killed, bank, "start", moment=in_the_fan_out(killed, after=kill_after))
+        at_kill = read_saved(killed.db)
+        if at_kill.state.get("priced"):
+            raise DemoError("the kill came too late: the fan-out was already collected in a checkpoint")
+        console.print("Killed. Process 2 resumes; meanwhile the same batch runs undisturbed on a second database ...")
         other = pool.submit(_undisturbed, undisturbed)
-        second = run_worker(killed, "resume")
+        second = run_worker(killed, bank, "resume")
         asked = _question(second)
-        console.print("Process 2 stopped at the approval and is gone. Process 3 brings the answer ...")
+        console.print("Process 2 stopped at the approval and is gone.")
         console.print(tables.question(asked, _decide(asked)))
-        third = run_worker(killed, "answer", *_options(asked))
+        console.print(f"Process 3 brings the answer and charges; the bank does not answer charge {HELD_CHARGE} ...")
+        third = kill_worker(killed, bank, "answer", *_options(asked), moment=behind_a_charge(killed))
+        books = read_books(killed.db, killed.charges)
+        console.print("Killed behind that charge. Process 4 resumes, and asks the bank about what is in doubt ...")
+        fourth = run_worker(killed, bank, "resume")
         other.result()
-    return Story(workers=(first, second, third), at_kill=at_kill)
+    return Story(workers=(first, second, third, fourth), at_kill=at_kill, books=books)
 
 
 def show(console: Console, killed: Files, undisturbed: Files, story: Story) -> Verdict:
     """Print what happened and judge it."""
-    first, _, third = workers = story.workers
-    entries = read_log(killed.log)
-    tasks = fan_out(entries, killed_pid=first.pid, at_kill=story.at_kill)
-    for table in (
-        tables.processes(workers),
-        tables.nodes(entries, workers),
-        tables.fates(tasks),
-        tables.checkpoints(read_history(killed.db), workers),
-        tables.totals(killed.report, undisturbed.report),
-    ):
-        console.print(table)
+    workers, stop = story.workers, story.workers[-1].stop
+    entries, state = read_log(killed.log), read_saved(killed.db)
+    tasks = fan_out(entries, killed_pid=workers[0].pid, at_kill=story.at_kill)
+    due = frozenset(order["order_id"] for order in state.state["free"] + state.state["approved"])
+    charges = fates(story.books, killed.charges, due)
     run_id, sound = read_run(killed.db)
     console.print(f"$ langgraph-ext show {run_id[:13]}", style="bold", markup=False)
     console.print(run_tree(killed.db, run_id), highlight=False, markup=False, soft_wrap=True)
+    for table in (
+        tables.processes(workers),
+        tables.nodes(entries, workers),
+        tables.checkpoints(read_history(killed.db), workers),
+        tables.totals(killed.report, undisturbed.report),
+        tables.fates(tasks),
+        tables.charges(charges),
+    ):
+        console.print(table)
     console.print(f"database: {database_bytes(killed.db) / 1024:,.0f} KiB ({killed.db.name})", markup=False)
-    finished = third.stop is not None and third.stop["finished"]
+    finished = stop is not None and stop["finished"]
     return Verdict(
         fan_out=tasks,
-        complete=finished and read_saved(killed.db).state == read_saved(undisturbed.db).state,
+        charges=charges,
+        complete=finished and state.comparable == read_saved(undisturbed.db).comparable,
         same_report=killed.report.read_bytes() == undisturbed.report.read_bytes(),
         sound=sound,
     )
 
 
 def _undisturbed(files: Files) -> None:
-    asking = run_worker(files, "start")
-    run_worker(files, "answer", *_options(_question(asking)))
+    with open_bank(files) as bank:
+        asking = run_worker(files, bank, "start")
+        run_worker(files, bank, "answer", *_options(_question(asking)))
 
 
 def _question(worker: Ended) -> Question:

@@ -1,11 +1,11 @@
-"""The application: a file of orders goes in, shipments and a report come out.
+"""The application: a file of orders goes in, money is taken, shipments and a report come out.
 
-    load ─▶ validate ─▶ price (one task an order) ─▶ collect ─▶ approve ─▶ ship ─▶ report
+    load ─▶ validate ─▶ price (one task an order) ─▶ collect ─▶ approve ─▶ charge (one task an order) ─▶ ship ─▶ report
                                                                   │
                                                                   └─ asks a human when orders exceed the limit
 
-Nothing here knows about databases or crashes.  Nodes return values and change nothing outside, `report` excepted;
-so a node that was cut off may run again.
+Nothing here knows about databases or crashes.  Nodes return values and change nothing outside, so a node that was cut
+off may run again, but for two: `report` writes its file in a way that bears it, and `charge` is durable.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ import operator
 import os
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
+from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Send, interrupt
 
 from examples.orders.intake import Rejection, Row, read_rows, sort_out
+from examples.orders.payments import Payments
 from examples.orders.pricing import Order, Priced, price_order
+from langgraph_ext import durable, frame
 
 APPROVAL_LIMIT_CENTS = 1_000_00
 """Orders that cost more than this, tax included, are shipped only after a human said so."""
@@ -35,12 +38,22 @@ class Shop:
 
     prices: Path
     report: Path
+    payments: Payments
     lookup_seconds: float = 0.08
     """How long the price service takes for one article."""
 
 
+class Payment(TypedDict):
+    """Money that was taken for an order."""
+
+    order_id: str
+    cents: int
+    receipt: str
+    """The bank's number of the charge."""
+
+
 class OrdersState(TypedDict, total=False):
-    """One batch of orders on its way; `priced` and `rejections` grow, the rest is written once."""
+    """One batch of orders on its way; `priced`, `rejections` and `payments` grow, the rest is written once."""
 
     source: str
     rows: list[Row]
@@ -53,6 +66,7 @@ class OrdersState(TypedDict, total=False):
     """Orders above the limit."""
     approved: list[Priced]
     declined: list[Priced]
+    payments: Annotated[list[Payment], operator.add]
     shipped: list[Priced]
     totals: dict[str, Any]
 
@@ -110,9 +124,30 @@ def approve(state: OrdersState) -> OrdersState:
     }
 
 
+def fan_out_charges(state: OrdersState) -> list[Send] | str:
+    """One `charge` task an order that may go; straight on when there is none."""
+    return [Send("charge", order) for order in state["free"] + state["approved"]] or "ship"
+
+
+def find_charge(key: str) -> str:
+    """The probe: what the bank has of a charge nobody knows the end of."""
+    return get_runtime(Shop).context.payments.find(key)
+
+
+@durable(effect="write", on_unknown="probe", probe=find_charge)
+def charge(state: Priced, runtime: Runtime[Shop]) -> OrdersState:
+    """Take the money for one order."""
+    order_id, cents = state["order_id"], state["gross_cents"]
+    pay = partial(runtime.context.payments.charge, order_id=order_id, cents=cents)
+    receipt = frame().once("charge", {"order": order_id, "cents": cents}, pay)
+    return {"payments": [Payment(order_id=order_id, cents=cents, receipt=receipt)]}
+
+
 def ship(state: OrdersState) -> OrdersState:
-    """Release everything that may go, in the order of the ids."""
-    return {"shipped": sorted(state["free"] + state["approved"], key=lambda order: order["order_id"])}
+    """Release everything that is paid, in the order of the ids."""
+    paid = {payment["order_id"] for payment in state.get("payments", [])}
+    may_go = [order for order in state["free"] + state["approved"] if order["order_id"] in paid]
+    return {"shipped": sorted(may_go, key=lambda order: order["order_id"])}
 
 
 def report(state: OrdersState, runtime: Runtime[Shop]) -> OrdersState:
@@ -133,6 +168,7 @@ def build() -> StateGraph[OrdersState, Shop, OrdersState, OrdersState]:
     builder.add_node("price", price, input_schema=Order)
     builder.add_node("collect", collect)
     builder.add_node("approve", approve)
+    builder.add_node("charge", charge, input_schema=Priced)
     builder.add_node("ship", ship)
     builder.add_node("report", report)
     builder.add_edge(START, "load")
@@ -140,7 +176,8 @@ def build() -> StateGraph[OrdersState, Shop, OrdersState, OrdersState]:
     builder.add_conditional_edges("validate", fan_out, ["price", "collect"])
     builder.add_edge("price", "collect")
     builder.add_edge("collect", "approve")
-    builder.add_edge("approve", "ship")
+    builder.add_conditional_edges("approve", fan_out_charges, ["charge", "ship"])
+    builder.add_edge("charge", "ship")
     builder.add_edge("ship", "report")
     builder.add_edge("report", END)
     return builder
@@ -159,6 +196,7 @@ def _totals(state: OrdersState) -> dict[str, Any]:
         "net_cents": sum(order["net_cents"] for order in shipped),
         "tax_cents": sum(order["tax_cents"] for order in shipped),
         "gross_cents": sum(order["gross_cents"] for order in shipped),
+        "charged_cents": sum(payment["cents"] for payment in state.get("payments", [])),
         "shipped_by_country": dict(sorted(Counter(order["country"] for order in shipped).items())),
         "declined": [order["order_id"] for order in state["declined"]],
         "rejected": state["rejections"],

@@ -1,7 +1,7 @@
-"""Processes: start a worker, wait for it, or kill it in the middle of the fan-out.
+"""Processes: start the bank and the workers, wait for a worker, or kill it at a moment of the parent's choice.
 
-The moment of the kill is not a guess about time: the parent follows the work log, and strikes when enough tasks of
-the fan-out have ended in it and at least one result is in the database.
+The moment of a kill is not a guess about time: the parent follows what the worker and the bank have written, and
+strikes when that says so.
 """
 
 from __future__ import annotations
@@ -11,10 +11,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from examples.orders.charges import read_charges
 from examples.orders.facts import FAN_OUT, read_saved
 from examples.orders.worker import Stop
 from examples.orders.worklog import Event, read_log
@@ -43,6 +46,20 @@ class Files:
         """The report of the last node."""
         return self.db.with_suffix(".report.json")
 
+    @property
+    def charges(self) -> Path:
+        """The bank's ledger."""
+        return self.db.with_suffix(".charges.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When to kill."""
+
+    what: str
+    """In words."""
+    has_come: Callable[[], bool]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
@@ -56,10 +73,26 @@ class Ended:
     """Where it stopped, or None when it was killed."""
 
 
-def run_worker(files: Files, job: str, *options: str) -> Ended:
+@contextmanager
+def open_bank(files: Files, *, hold: int | None = None) -> Iterator[str]:
+    """Run a bank beside a run, and give its URL; it never answers the charge that it is to `hold`."""
+    options = [] if hold is None else ["--hold", str(hold)]
+    command = [sys.executable, "-m", "examples.orders.bank", "--ledger", str(files.charges), *options]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as bank:
+        try:
+            assert bank.stdout is not None, "it was asked for"
+            port = bank.stdout.readline().strip()
+            if not port:
+                raise DemoError("the bank did not start")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            bank.kill()
+
+
+def run_worker(files: Files, bank: str, job: str, *options: str) -> Ended:
     """Run one worker to its end; raises `DemoError` when it fails."""
     started = time.time()
-    with _spawn(files, job, *options) as child:
+    with _spawn(files, bank, job, *options) as child:
         try:
             out, err = child.communicate(timeout=PATIENCE_SECONDS)
         except BaseException:
@@ -70,25 +103,43 @@ def run_worker(files: Files, job: str, *options: str) -> Ended:
     return Ended(job=job, pid=child.pid, started=started, ended=time.time(), stop=cast(Stop, json.loads(out)))
 
 
-def kill_worker(files: Files, job: str, *, after: int) -> Ended:
-    """Run one worker and SIGKILL it once `after` tasks of the fan-out have ended and one is saved.
+def kill_worker(files: Files, bank: str, job: str, *options: str, moment: Moment) -> Ended:
+    """Run one worker and SIGKILL it when the moment has come.
 
     Raises:
         DemoError: The worker ended by itself before the signal reached it.
     """
     started = time.time()
-    with _spawn(files, job) as child:
+    with _spawn(files, bank, job, *options) as child:
         try:
-            _wait_for_tasks(child, files, after)
+            _wait_for(child, moment)
         finally:
             child.kill()
         _, err = child.communicate()
     if child.returncode != -signal.SIGKILL:
         raise DemoError(
-            f"worker {job!r} was not killed in the fan-out: it ended by itself with status {child.returncode} when "
-            f"{_tasks_ended(files.log)} tasks had ended, and the kill was due after {after}\n{err}"
+            f"worker {job!r} was not killed {moment.what}: it ended by itself with status {child.returncode}\n{err}"
         )
     return Ended(job=job, pid=child.pid, started=started, ended=time.time(), stop=None)
+
+
+def in_the_fan_out(files: Files, *, after: int) -> Moment:
+    """When so many orders are priced, and the result of one at least is saved."""
+
+    def has_come() -> bool:
+        # The database is asked last: a slow disk may take longer to save a result than to log seven of them.
+        return _tasks_ended(files.log, FAN_OUT) >= after and bool(read_saved(files.db).tasks)
+
+    return Moment(f"in the fan-out, when {after} of its tasks had ended", has_come)
+
+
+def behind_a_charge(files: Files) -> Moment:
+    """When the bank has charged and holds its answer back, and another charge was answered and recorded."""
+
+    def has_come() -> bool:
+        return any(charge.held for charge in read_charges(files.charges)) and _tasks_ended(files.log, "charge") > 0
+
+    return Moment("between a charge and its answer", has_come)
 
 
 def run_tree(db: Path, run_id: str) -> str:
@@ -106,23 +157,20 @@ def run_tree(db: Path, run_id: str) -> str:
     return shown.stdout.rstrip()
 
 
-def _wait_for_tasks(child: subprocess.Popen[str], files: Files, after: int) -> None:
-    """Wait until enough tasks have ended and a result is saved, or the worker is gone."""
+def _wait_for(child: subprocess.Popen[str], moment: Moment) -> None:
+    """Wait until the moment has come, or the worker is gone."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while child.poll() is None:
-        # The database is asked last: a slow disk may take longer to save a result than to log seven of them.
-        if _tasks_ended(files.log) >= after and read_saved(files.db).tasks:
-            return
+    while child.poll() is None and not moment.has_come():
         if time.monotonic() > deadline:
             raise DemoError(f"the moment to kill worker {child.pid} did not come in {PATIENCE_SECONDS:.0f} s")
         time.sleep(0.002)
 
 
-def _tasks_ended(log: Path) -> int:
-    return sum(entry.node == FAN_OUT and entry.event is Event.END for entry in read_log(log))
+def _tasks_ended(log: Path, node: str) -> int:
+    return sum(entry.node == node and entry.event is Event.END for entry in read_log(log))
 
 
-def _spawn(files: Files, job: str, *options: str) -> subprocess.Popen[str]:
-    paths = ["--db", str(files.db), "--log", str(files.log), "--report", str(files.report)]
-    command = [sys.executable, "-m", "examples.orders.worker", job, *paths, *options]
+def _spawn(files: Files, bank: str, job: str, *options: str) -> subprocess.Popen[str]:
+    where = ["--bank", bank, "--db", str(files.db), "--log", str(files.log), "--report", str(files.report)]
+    command = [sys.executable, "-m", "examples.orders.worker", job, *where, *options]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

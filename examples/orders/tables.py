@@ -10,6 +10,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from examples.orders.charges import Fates
 from examples.orders.facts import Checkpoint, FanOut
 from examples.orders.graph import Question, euros
 from examples.orders.processes import Ended
@@ -49,6 +50,22 @@ def fates(fan_out: FanOut) -> Table:
     ]
     for at_kill, afterwards, tasks in rows:
         _row(table, at_kill, afterwards, len(tasks), " ".join(sorted(fan_out.orders[task] for task in tasks)))
+    return table
+
+
+def charges(fates: Fates) -> Table:
+    """What became of every charge."""
+    columns = ["at the second kill", "afterwards", "> count", "orders"]
+    table = _table(f"The {len(fates.due)} charges, counted at the bank", columns)
+    rows = [
+        ("charged, receipt on record", "not called again", fates.recorded),
+        ("charged, no receipt: in doubt", "found at the bank, not charged again", fates.unrecorded),
+        ("begun, not charged: in doubt", "not found at the bank, charged then", fates.begun),
+        ("not begun", "charged", fates.untouched),
+        ("", "CHARGED MORE THAN ONCE", fates.repeated),
+    ]
+    for at_kill, afterwards, orders in rows:
+        _row(table, at_kill, afterwards, len(orders), " ".join(sorted(orders)))
     return table
 
 

@@ -1,8 +1,8 @@
 """A worker: one process that takes the batch as far as it gets, then says on stdout where it stopped.
 
-    python -m examples.orders.worker start  --db orders.db --log work.log --report report.json
-    python -m examples.orders.worker resume --db orders.db --log work.log --report report.json
-    python -m examples.orders.worker answer --db orders.db --log work.log --report report.json --approve NL-2044
+    python -m examples.orders.worker start  --bank URL --db orders.db --log work.log --report report.json
+    python -m examples.orders.worker resume  (as start)
+    python -m examples.orders.worker answer  (as start)  --approve NL-2044
 
 Exit status: 0 the batch is finished or waits for an answer, 1 a node failed, 2 wrong usage.
 """
@@ -18,8 +18,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from examples.orders.graph import OrdersState, Question, Shop, build
+from examples.orders.payments import Payments
 from examples.orders.worklog import WorkLog
-from langgraph_ext import LedgerSaver
+from langgraph_ext import LedgerSaver, with_ledger
 
 HERE = Path(__file__).parent
 THREAD = "orders-2026-11-28"
@@ -40,7 +41,7 @@ class Stop(TypedDict):
 def main() -> None:
     """Run one worker, as its command line says."""
     args = _arguments()
-    shop = Shop(prices=HERE / "prices.csv", report=args.report)
+    shop = Shop(prices=HERE / "prices.csv", report=args.report, payments=Payments(args.bank))
     print(json.dumps(run(args.db, args.log, shop, _input(args.job, args.approve))))
 
 
@@ -52,7 +53,7 @@ def run(db: Path, log: Path, shop: Shop, given: OrdersState | Command[Any] | Non
         "callbacks": [WorkLog(log)],
     }
     with LedgerSaver(db) as saver:
-        app = build().compile(checkpointer=saver)
+        app = with_ledger(build().compile(checkpointer=saver))
         app.invoke(given, config, context=shop, durability="sync")
         state = app.get_state(config)
     return Stop(
@@ -70,6 +71,7 @@ def _input(job: str, approved: list[str]) -> OrdersState | Command[Any] | None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="examples.orders.worker", description="Run one process of the order batch.")
     parser.add_argument("job", choices=["start", "resume", "answer"])
+    parser.add_argument("--bank", required=True, help="the URL of the payment server")
     parser.add_argument("--db", type=Path, required=True, help="the run's database")
     parser.add_argument("--log", type=Path, required=True, help="the work log to append to")
     parser.add_argument("--report", type=Path, required=True, help="the report to write")

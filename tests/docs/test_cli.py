@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.pages import ROOT, masked, python
+
 PAGE = (ROOT / "docs" / "cli.md").read_text("utf-8")
 EXAMPLE = re.compile(r"^```console\n\$ langgraph-ext (?P<args>.*)\n(?P<output>(?s:.*?))^```\n", re.M)
 EXAMPLES = [(found["args"], found["output"]) for found in EXAMPLE.finditer(PAGE)]
 COMMANDS = ["runs", "show", "events", "resolve-effect", "recover", "verify", "doctor", "crash-test"]
 NEEDS_AN_EFFECT = {"resolve-effect", "recover"}
-"""Without an example that runs: nothing that is public makes effects yet."""
-
-# Words that differ from run to run, or from machine to machine; how far apart they stand depends on them.
-CHANGING = [
-    (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "AT"),
-    (r"\b[0-9a-f]{32}\b", "ID"),
-    (r"\d+(\.\d)? (ms|s|min \d+ s)\b", "TIME"),
-    (r"^ *\d+(?=  )", "CURSOR"),
-    (r"(?<=^database) +\S+", " PATH"),
-    (r"\d+ bytes, and \d+", "BYTES"),
-    (r"(?<=^Python) +\S+|(?<=^SQLite) +\S+|(?<=^langgraph) +\S+|(?<=^langgraph-checkpoint) +\S+", " VERSION"),
-    (r"\d+ (boundaries|kills)", r"N \1"),
-    (r"(?<=\S) +", " "),
-]
+"""Their example is in docs/recovering.md."""
 
 
 @pytest.fixture(scope="module")
@@ -41,26 +26,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def python(*args: str, cwd: Path) -> str:
-    """What Python prints, run there."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
-    environment |= {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "LANGGRAPH_EXT_DB": "runs.db"}
-    command = [sys.executable, "-W", "error", *args]
-    ran = subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8", timeout=60, check=False
-    )
-    assert (0, "") == (ran.returncode, ran.stderr)
-    return ran.stdout
-
-
 def output_of(*args: str, cwd: Path = ROOT) -> str:
     return python("-m", "langgraph_ext.cli", *args, cwd=cwd)
-
-
-def masked(text: str) -> str:
-    for pattern, word in CHANGING:
-        text = re.sub(pattern, word, text, flags=re.M)
-    return text
 
 
 @pytest.mark.parametrize(("args", "expected"), EXAMPLES, ids=[args for args, _ in EXAMPLES])
