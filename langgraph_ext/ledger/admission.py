@@ -74,6 +74,8 @@ class Admitted(NamedTuple):
     run_id: str
     goes_on: bool
     """Whether it is one that had paused."""
+    authorized: bool
+    """Whether somebody let it act, in spite of what the one before has left in doubt."""
     given_up: tuple[str, ...]
     """Attempts of earlier epochs whose ends can come no more."""
 
@@ -138,7 +140,8 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | NotStored | Refused:
     if last is not None and last.status is AttemptStatus.PAUSED:
         effects.doubt_left(tx, [last.attempt_id], now_us=entry.now_us)
         attempt = attempts.go_on(tx, last, epoch=lease.epoch, now_us=entry.now_us)
-        return Admitted(attempt, lease, run_id, goes_on=True, given_up=given_up)
+        authorized = attempts.is_authorized(tx, attempt)
+        return Admitted(attempt, lease, run_id, goes_on=True, authorized=authorized, given_up=given_up)
     refused = _beyond(tx, entry, run) if last is None else _refusal(tx, entry, last)
     if refused is not None:
         _give_back(tx, entry, lease)
@@ -160,7 +163,8 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | NotStored | Refused:
         effect=entry.effect,
     )
     attempts.append_attempt_event(tx, attempt, "started", now_us=entry.now_us)
-    return Admitted(attempt, lease, run_id, goes_on=False, given_up=given_up)
+    authorized = last is not None and last.authorized_us is not None
+    return Admitted(attempt, lease, run_id, goes_on=False, authorized=authorized, given_up=given_up)
 
 
 def _give_back(tx: Tx, entry: Entry, lease: Lease) -> None:
@@ -261,19 +265,35 @@ def _refusal(tx: Tx, entry: Entry, last: Attempt) -> Refused | None:
         runs.move(tx, last.run, RunStatus.RECOVERY_REQUIRED, entry.at, details=details)
         return Refused(
             "recovery_required",
-            f"node {entry.node!r}: attempt {last.attempt_id!r} was interrupted and nobody knows the outcome of: "
-            f"{named}. Find out, and record it with ledger.resolve_effect(effect_id, …); or let the next attempt act "
-            "with ledger.authorize_recovery(attempt_id); then invoke again",
+            f"node {entry.node!r}: attempt {last.attempt_id!r} is {last.status}, and nobody knows the outcome of: "
+            f"{named}. Find out{_ways_out(entry, last)}; then invoke again",
             who | {"effects": doubts},
         )
     if entry.max_attempts is not None and last.number >= entry.max_attempts:
         return Refused(
             "retry_exhausted",
             f"node {entry.node!r}: {last.number} attempts of this task have ended without success, and "
-            f"max_attempts={entry.max_attempts}; ledger.authorize_recovery({last.attempt_id!r}) allows one more",
+            f"max_attempts={entry.max_attempts}; {_one_more(last)}",
             who | {"max_attempts": entry.max_attempts},
         )
     return None
+
+
+def _ways_out(entry: Entry, last: Attempt) -> str:
+    """What somebody who has found out can do; only an interrupted attempt can be authorized to be followed."""
+    interrupted = last.status is AttemptStatus.INTERRUPTED
+    ways: list[str] = []
+    if entry.effect is not EffectClass.OPAQUE or not interrupted:
+        ways.append(", and record it with ledger.resolve_effect(effect_id, …)")
+    if interrupted:
+        ways.append(f", or let the next attempt act with ledger.authorize_recovery({last.attempt_id!r})")
+    return "".join(ways)
+
+
+def _one_more(last: Attempt) -> str:
+    if last.status is AttemptStatus.INTERRUPTED:
+        return f"ledger.authorize_recovery({last.attempt_id!r}) allows one more"
+    return "find out why, and allow more of them to go on"
 
 
 def _doubts(tx: Tx, entry: Entry, last: Attempt) -> list[str]:

@@ -25,6 +25,7 @@ __all__ = [
     "find",
     "go_on",
     "interrupt_left",
+    "is_authorized",
     "last_of",
     "may_move",
     "of_run",
@@ -127,6 +128,13 @@ def last_of(tx: Tx, thread_id: str, checkpoint_id: str, task_id: str, ordinal: i
     where = {"thread_id": thread_id, "checkpoint_id": checkpoint_id, "task_id": task_id, "ordinal": ordinal}
     row = tx.maybe("attempt_last", **where)
     return None if row is None else _from_row(row)
+
+
+def is_authorized(tx: Tx, attempt: Attempt) -> bool:
+    """Whether somebody let an attempt act, in spite of what the one before has left in doubt."""
+    where = {"thread_id": attempt.thread_id, "checkpoint_id": attempt.checkpoint_id, "task_id": attempt.task_id}
+    before = tx.maybe("attempt_before", **where, ordinal=attempt.ordinal, number=attempt.number)
+    return before is not None and before["authorized_us"] is not None
 
 
 def of_run(tx: Tx, run: int) -> list[Attempt]:

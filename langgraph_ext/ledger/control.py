@@ -16,7 +16,7 @@ from functools import partial
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import ConflictError
-from langgraph_ext.ledger import attempts, effects, leases, runs
+from langgraph_ext.ledger import abandoned, attempts, leases, runs
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.interrupts import close_of_run
 from langgraph_ext.ledger.records import AttemptStatus, InboxEntry, InboxKind, InterruptStatus, Run, RunStatus
@@ -85,12 +85,9 @@ def _may_run(tx: Tx, run: Row, now_us: int) -> bool:
         return False
     if leases.holder(tx, run["thread_id"], now_us=now_us) is not None:
         return True
-    left = leases.left_epoch(tx, run["thread_id"])
-    if left is None:
-        return bool(run["status"] == RunStatus.RUNNING)  # its graph may be unattached
-    given_up = attempts.interrupt_left(tx, run["thread_id"], epoch=left + 1, now_us=now_us)
-    effects.doubt_left(tx, given_up, now_us=now_us)
-    return False
+    if abandoned.give_up(tx, run["thread_id"], now_us=now_us):
+        return False
+    return bool(run["status"] == RunStatus.RUNNING)  # its graph may be unattached
 
 
 def waiting(tx: Tx, thread_id: str, run: int | None, *, root_id: str | None = None) -> Row | None:

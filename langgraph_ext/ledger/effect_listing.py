@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger import effects
+from langgraph_ext.ledger import abandoned, effects
 from langgraph_ext.ledger.attempts import AttemptStatus
 from langgraph_ext.ledger.effect_rows import Receipt, known
 from langgraph_ext.ledger.listing import Serde, value_of
@@ -22,9 +22,22 @@ NO_RECEIPT: Final[Any] = object()
 """None is a receipt as well."""
 
 
+class Found(NamedTuple):
+    """An effect as it was read, its receipt not yet decoded."""
+
+    row: Row
+    in_doubt: bool
+
+
 def ask_effects(
-    run_id: str | None, *, thread_id: str | None, status: EffectStatus | str | None, after: str | None, limit: int
-) -> Callable[[Tx], list[Row]]:
+    run_id: str | None,
+    *,
+    thread_id: str | None,
+    status: EffectStatus | str | None,
+    after: str | None,
+    limit: int,
+    now_us: int,
+) -> Callable[[Tx], list[Found]]:
     """A page of effects, oldest first, ready to be read.
 
     Raises:
@@ -37,10 +50,15 @@ def ask_effects(
         status=one_of(EffectStatus, status, "status"),
         after=text_or_none(after, "after"),
         size=at_least(1, limit, "limit"),
+        now_us=now_us,
     )
 
 
-def _effects(
+def _effects(tx: Tx, *, now_us: int, **asked: Any) -> list[Found]:
+    return [Found(row, _is_in_doubt(tx, row, now_us)) for row in _page(tx, **asked)]
+
+
+def _page(
     tx: Tx, *, run_id: str | None, thread_id: str | None, status: EffectStatus | None, after: str | None, size: int
 ) -> list[Row]:
     run = None if run_id is None else run_named(tx, run_id)
@@ -68,7 +86,7 @@ def _behind(tx: Tx, after: str | None) -> dict[str, object]:
 
 def ask_to_resolve(
     effect_id: str, receipt: Any, happened: object, serde: Serde | None, now_us: int
-) -> Callable[[Tx], Row]:
+) -> Callable[[Tx], Found]:
     """What somebody found out about an effect, checked and encoded, ready to be stored; answers with its row.
 
     Raises:
@@ -86,9 +104,12 @@ def ask_to_resolve(
     )
 
 
-def _resolve(tx: Tx, *, effect_id: str, receipt: Receipt | None, now_us: int) -> Row:
+def _resolve(tx: Tx, *, effect_id: str, receipt: Receipt | None, now_us: int) -> Found:
+    held = known(tx, effect_id)
+    if held.calling:
+        abandoned.give_up(tx, held.thread_id, now_us=now_us)
     effects.resolve(tx, effect_id, receipt=receipt, now_us=now_us)
-    return tx.one("effect_record", effect_id=effect_id)
+    return Found(tx.one("effect_record", effect_id=effect_id), in_doubt=False)
 
 
 def receipt_of(value: Any, serde: Serde | None) -> Receipt:
@@ -106,12 +127,12 @@ def receipt_of(value: Any, serde: Serde | None) -> Receipt:
     return Receipt(*dumps(value))
 
 
-def effects_given_out(rows: Iterable[Row], serde: Serde | None) -> list[Effect]:
+def effects_given_out(found: Iterable[Found], serde: Serde | None) -> list[Effect]:
     """The effects as they are given out."""
-    return [_record(row, serde) for row in rows]
+    return [_record(each.row, each.in_doubt, serde) for each in found]
 
 
-def _record(row: Row, serde: Serde | None) -> Effect:
+def _record(row: Row, in_doubt: bool, serde: Serde | None) -> Effect:
     return Effect(
         effect_id=row["effect_id"],
         run_id=row["run_id"],
@@ -129,7 +150,7 @@ def _record(row: Row, serde: Serde | None) -> Effect:
         business=bool(row["business"]),
         payload_digest=row["payload_digest"],
         status=EffectStatus(row["status"]),
-        in_doubt=_is_in_doubt(row),
+        in_doubt=in_doubt,
         tries=row["tries"],
         receipt=None if row["receipt"] is None else value_of(row["receipt_type"], row["receipt"], serde),
         receipt_type=row["receipt_type"],
@@ -139,9 +160,9 @@ def _record(row: Row, serde: Serde | None) -> Effect:
     )
 
 
-def _is_in_doubt(row: Row) -> bool:
-    """As `effects.in_doubt` finds them."""
+def _is_in_doubt(tx: Tx, row: Row, now_us: int) -> bool:
+    """As `effects.in_doubt` finds them; of an owner who is gone also before the next admission has noticed."""
     if row["status"] not in (EffectStatus.STARTED, EffectStatus.UNKNOWN):
         return False
     runs = row["attempt_status"] == AttemptStatus.RUNNING and row["attempt_epoch"] == row["epoch"]
-    return row["calling_us"] is None or not runs
+    return row["calling_us"] is None or not runs or abandoned.is_abandoned(tx, row["thread_id"], now_us=now_us)

@@ -267,7 +267,10 @@ class RunLedger(Closing):
             after: Only those behind the one of this id: for the next page, the last one of this page.
             limit: At most so many.
         """
-        ask = effect_listing.ask_effects(run_id, thread_id=thread_id, status=status, after=after, limit=limit)
+        now_us = self.database.clock_us()
+        ask = effect_listing.ask_effects(
+            run_id, thread_id=thread_id, status=status, after=after, limit=limit, now_us=now_us
+        )
         return effect_listing.effects_given_out(self.database.read(ask), self._serde)
 
     async def aeffects(
@@ -280,7 +283,10 @@ class RunLedger(Closing):
         limit: int = 100,
     ) -> list[Effect]:
         """As `effects`."""
-        ask = effect_listing.ask_effects(run_id, thread_id=thread_id, status=status, after=after, limit=limit)
+        now_us = self.database.clock_us()
+        ask = effect_listing.ask_effects(
+            run_id, thread_id=thread_id, status=status, after=after, limit=limit, now_us=now_us
+        )
         return await self.database.aread_then(partial(effect_listing.effects_given_out, serde=self._serde), ask)
 
     def resolve_effect(

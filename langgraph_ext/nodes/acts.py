@@ -67,8 +67,10 @@ class _Wanted:
 class Actor:
     """Lets one attempt act. Its sync and async methods differ in how they wait, and in nothing else."""
 
-    def __init__(self, place: Place, key: FrameKey, run_id: str, declared: Declared) -> None:
+    def __init__(self, place: Place, key: FrameKey, run_id: str, declared: Declared, *, authorized: bool) -> None:
         self._place, self._key, self._run_id, self._declared = place, key, run_id, declared
+        self._authorized = authorized
+        """Whether somebody let it repeat what is in doubt."""
 
     def once(self, name: str, payload: Any, call: Callable[[str], Any], *, part: str | None, key: str | None) -> Any:
         """As `Frame.once`."""
@@ -154,7 +156,7 @@ class Actor:
         return answer
 
     def _again(self, begun: InDoubt) -> Callable[..., Held]:
-        """The transaction that takes an effect in doubt over, if the body declared that it may be repeated."""
+        """The transaction that takes an effect in doubt over, if it was declared, or authorized, to be repeated."""
         held = begun.effect
         about: dict[str, object] = {"effect_id": held.effect_id, "attempt_id": held.attempt_id}
         if begun.live:
@@ -167,7 +169,7 @@ class Actor:
                     details=about,
                 )
             )
-        if self._declared.on_unknown != "retry":
+        if self._declared.on_unknown != "retry" and not self._authorized:
             refuse(
                 RecoveryRequired(
                     f"nobody knows whether effect {held.name!r} ({held.effect_id}) happened; find out, and record it "

@@ -205,6 +205,6 @@ def _answered(caller: _Caller, answer: Admitted | Finished | Refused) -> Result 
         epoch=attempt.epoch,
         goes_on=answer.goes_on,
         place=place,
-        actor=Actor(place, key, answer.run_id, caller.declared),
+        actor=Actor(place, key, answer.run_id, caller.declared, authorized=answer.authorized),
     )
     return Run(place=place, attempt=attempt, frame=frame, gives_back=not answer.lease.whole)

@@ -22,13 +22,13 @@ from langgraph_ext.nodes.place import here
 
 __all__ = ["durable"]
 
-F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 Effect = Literal["none", "write", "opaque"]
 OnUnknown = Literal["stop", "retry", "probe"]
 
 
 @overload
-def durable(fn: F, /) -> F: ...
+def durable(fn: Callable[..., R], /) -> Callable[..., R]: ...
 
 
 @overload
@@ -39,7 +39,7 @@ def durable(
     max_attempts: int | None = None,
     on_unknown: OnUnknown = "stop",
     probe: Callable[[str], Any] | None = None,
-) -> Callable[[F], F]: ...
+) -> Callable[[Callable[..., R]], Callable[..., R]]: ...
 
 
 def durable(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from langgraph_ext import RunLedger
 from tests.support import faults
 from tests.support.killed_durable import authorize, ran, run
 
@@ -40,3 +41,50 @@ def test_l20_an_opaque_body_that_was_killed_stops_the_run_until_somebody_authori
 
     assert ("done", ["a", "b", "b", "c"]) == (code, [name.partition(":")[0] for name in ran(folder)])
     assert ("b", 2, "succeeded") in attempts
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_l31_what_a_killed_process_left_is_in_doubt_at_once_and_may_be_resolved(tmp_path: Path, attached: bool) -> None:
+    """Nobody has to invoke first: its owner is known to be gone. The next attempt is given what was found out."""
+    folder = str(tmp_path)
+    assert faults.run(run, folder, "sync", "sync", "write", False, attached).killed
+    with RunLedger(tmp_path / "runs.db") as ledger:
+        (effect,) = ledger.effects()
+        resolved = ledger.resolve_effect(effect.effect_id, receipt="found")
+        attempts = [(each.node, str(each.status)) for each in ledger.attempts(effect.run_id)]
+        assert [] == ledger.verify()
+
+    assert (True, "started") == (effect.in_doubt, effect.status)
+    assert (False, "committed") == (resolved.in_doubt, resolved.status)
+    assert [("a", "succeeded"), ("b", "interrupted")] == attempts
+    code, _ = faults.run(run, folder, "sync", "sync", "write", True, attached).value()
+    assert ("done", 1) == (code, ran(folder).count("paid"))
+
+
+def test_l20_authorized_the_next_attempt_calls_what_is_in_doubt_once_more(tmp_path: Path) -> None:
+    """With the same key; and nobody else does."""
+    folder = str(tmp_path)
+    assert faults.run(run, folder, "sync", "sync", "write", False).killed
+    assert "recovery_required" == faults.run(run, folder, "sync", "sync", "write", True).value()[0]
+    authorize(folder)
+    code, _ = faults.run(run, folder, "sync", "sync", "write", True).value()
+
+    assert ("done", 2) == (code, ran(folder).count("paid"))
+    with RunLedger(tmp_path / "runs.db") as ledger:
+        (effect,) = ledger.effects()
+    assert ("committed", 2) == (effect.status, effect.tries)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+def test_l18_a_run_whose_process_was_killed_is_cancelled_at_once(tmp_path: Path, attached: bool) -> None:
+    """Its attempt is interrupted, its effect in doubt; nobody goes on with it."""
+    folder = str(tmp_path)
+    assert faults.run(run, folder, "sync", "sync", "write", False, attached).killed
+    with RunLedger(tmp_path / "runs.db") as ledger:
+        run_id = ledger.runs()[0].run_id
+        cancelled = ledger.cancel(run_id)
+        (effect,) = ledger.effects()
+
+    assert ("cancelled", "unknown") == (cancelled.status, effect.status)
+    code, _ = faults.run(run, folder, "sync", "sync", "write", True, attached).value()
+    assert ("cancelled", 1) == (code, ran(folder).count("paid"))

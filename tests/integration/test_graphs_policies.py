@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import operator
+import time
 from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import operator
 import os
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from langgraph.graph import END, START, StateGraph
 
-from langgraph_ext import LedgerSaver, RunLedger
+from langgraph_ext import LedgerSaver, RunLedger, with_ledger
 from langgraph_ext.errors import LangGraphExtError
 from langgraph_ext.nodes import Frame, durable
 from tests.support.faults import kill_myself
@@ -27,22 +28,39 @@ def ran(folder: str) -> list[str]:
     return (Path(folder) / "ran").read_text().split()
 
 
+def say(folder: str, name: str) -> None:
+    """Note what happens, outside of the database."""
+    with (Path(folder) / "ran").open("a") as file:
+        file.write(f"{name}\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def die(folder: str) -> None:
+    """Kill this process, the first time."""
+    killed = Path(folder) / "killed"
+    if not killed.exists():
+        killed.touch()
+        kill_myself()
+
+
+def pay(folder: str, key: str) -> str:
+    """Act outside, and die before anybody is told."""
+    say(folder, "paid")
+    die(folder)
+    return "receipt"
+
+
 def build(folder: str, form: str, effect: Any) -> Any:
     """a → b, which kills its process the first time → c."""
-    killed = Path(folder) / "killed"
-
-    def say(name: str) -> None:
-        with (Path(folder) / "ran").open("a") as file:
-            file.write(f"{name}\n")
-            file.flush()
-            os.fsync(file.fileno())
 
     def node(name: str) -> Any:
         def act(frame: Frame) -> Any:
-            say(f"{name}:{frame.place.task_id}")
-            if name == "b" and not killed.exists():
-                killed.touch()
-                kill_myself()
+            say(folder, f"{name}:{frame.place.task_id}")
+            if name == "b" and effect == "write":
+                frame.once("pay", 700, partial(pay, folder))
+            elif name == "b":
+                die(folder)
             return {"log": [name]}
 
         if form == "sync":
@@ -67,10 +85,13 @@ def build(folder: str, form: str, effect: Any) -> Any:
     return builder.add_edge(before, END)
 
 
-def run(folder: str, form: str, durability: Any, effect: str, resume: bool) -> tuple[str, list[Any]]:
+def run(
+    folder: str, form: str, durability: Any, effect: str, resume: bool, attached: bool = False
+) -> tuple[str, list[Any]]:
     """Run or resume; returns the error's code (or "done") and node, number and status of every attempt."""
     with LedgerSaver(f"{folder}/runs.db") as saver:
         app = build(folder, form, effect).compile(checkpointer=saver)
+        app = with_ledger(app) if attached else app
         given: Any = None if resume else {"log": ["in"]}
         code = "done"
         try:

@@ -4,6 +4,12 @@
 -- name: attempt_authorize
 UPDATE attempt SET authorized_us = :now_us WHERE attempt_id = :attempt_id AND authorized_us IS NULL;
 
+-- name: attempt_before
+-- The one before :number of its visit.
+SELECT authorized_us FROM attempt
+WHERE thread_id = :thread_id AND checkpoint_id = :checkpoint_id AND task_id = :task_id AND ordinal = :ordinal
+    AND number = :number - 1;
+
 -- name: attempt_end
 -- Compare-and-set. Who ends without a marker keeps none, not even that of a pause.
 UPDATE attempt SET status = :target, marker = NULL, digest = NULL, writes = NULL, ended_us = :ended_us

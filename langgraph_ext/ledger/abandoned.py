@@ -1,0 +1,31 @@
+"""Abandoned: what an owner who is gone left running on a thread, seen before anybody takes the thread over."""
+
+from __future__ import annotations
+
+from langgraph_ext.database import Tx
+from langgraph_ext.ledger import attempts, effects, leases
+
+__all__ = ["give_up", "is_abandoned"]
+
+
+def is_abandoned(tx: Tx, thread_id: str, *, now_us: int) -> bool:
+    """Whether a thread's last lease was never given back, and its owner is gone, or let it expire."""
+    left = leases.left_epoch(tx, thread_id)
+    return left is not None and leases.holder(tx, thread_id, now_us=now_us) is None
+
+
+def give_up(tx: Tx, thread_id: str, *, now_us: int) -> bool:
+    """Give up the attempts that such an owner left running, as the next admission would; their effects are in doubt.
+
+    An owner that was only stopped has not lost the thread by that, but these attempts: what it still tries as one of
+    them is refused (rules L6, L52).
+
+    Returns:
+        Whether the thread was abandoned; if not, nothing happens.
+    """
+    left = leases.left_epoch(tx, thread_id)
+    if left is None or leases.holder(tx, thread_id, now_us=now_us) is not None:
+        return False
+    given_up = attempts.interrupt_left(tx, thread_id, epoch=left + 1, now_us=now_us)
+    effects.doubt_left(tx, given_up, now_us=now_us)
+    return True
