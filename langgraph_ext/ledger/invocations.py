@@ -6,24 +6,45 @@ from typing import Any
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Tx
-from langgraph_ext.ledger import active_time, control, leases, runs
+from langgraph_ext.ledger import active_time, control, definitions, leases, runs
+from langgraph_ext.ledger.definitions import Definition
 from langgraph_ext.ledger.leases import Lease
 from langgraph_ext.ledger.records import RunStatus
+from langgraph_ext.ledger.requests import Request, reserve
 from langgraph_ext.ledger.runs import At
 
-__all__ = ["end", "go_on"]
+__all__ = ["begin", "end", "go_on"]
 
 
-def go_on(tx: Tx, *, thread_id: str, **asked: Any) -> Lease:
+def begin(tx: Tx, *, request: Request, thread_id: str, now_us: int, **asked: Any) -> Lease:
+    """As `leases.acquire`, for an invocation with new input, whose name is reserved for it.
+
+    Raises:
+        ConflictError: Another request has, or had, this name (`run_exists`, `run_key_conflict`); nothing is written.
+    """
+    lease = leases.acquire(tx, thread_id=thread_id, now_us=now_us, **asked)
+    reserve(tx, request, thread_id=thread_id, epoch=lease.epoch, now_us=now_us)
+    return lease
+
+
+def go_on(
+    tx: Tx, *, definition: Definition | None, refuses_changes: bool, thread_id: str, now_us: int, **asked: Any
+) -> Lease:
     """As `leases.acquire`, for an invocation that goes on with the run at the head of a thread.
 
     Raises:
-        AdmissionError: That run was cancelled (`cancelled`); nothing is written.
+        AdmissionError: That run was cancelled (`cancelled`), or the graph is not what it was when the run began, and
+            that matters (`definition_changed`); nothing is written.
     """
+    lease = leases.acquire(tx, thread_id=thread_id, now_us=now_us, **asked)
     head = tx.maybe("run_at_head", thread_id=thread_id)
-    if head is not None:
-        runs.refuse_cancelled(tx, head, thread_id)
-    return leases.acquire(tx, thread_id=thread_id, **asked)
+    if head is None:
+        return lease
+    runs.refuse_cancelled(tx, head, thread_id)
+    if definition is not None and not RunStatus(head["status"]).ended:
+        run = tx.one("run_get", run=head["run"])
+        definitions.check(tx, run, definition, refuses=refuses_changes, now_us=now_us)
+    return lease
 
 
 def end(tx: Tx, *, lease: Lease, finished: bool, now_us: int) -> bool:

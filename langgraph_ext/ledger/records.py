@@ -178,6 +178,15 @@ class Run:
     started_at: datetime
     changed_at: datetime
     ended_at: datetime | None
+    run_key: str | None
+    """The caller's name for the request that began it."""
+    graph: str | None
+    """Of an attached graph: its name; so are the next two."""
+    definition_digest: str | None
+    """`sha256:<64 hex>` of what the graph was when somebody last began, or went on with, the run."""
+    input_digest: str | None
+    made_by: str | None
+    """Versions of this package and of LangGraph, as it began."""
     active_seconds: float | None
     """For how long attached invocations have run it, those that are over; None if there was none."""
 

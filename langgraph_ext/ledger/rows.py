@@ -52,6 +52,11 @@ def run_record(row: Row) -> Run:
         started_at=moment(row["started_us"]),
         changed_at=moment(row["changed_us"]),
         ended_at=None if row["ended_us"] is None else moment(row["ended_us"]),
+        run_key=row["run_key"],
+        graph=row["graph"],
+        definition_digest=row["definition_digest"],
+        input_digest=row["input_digest"],
+        made_by=row["made_by"],
         active_seconds=None if row["active_us"] is None else row["active_us"] / 1e6,
     )
 

@@ -27,6 +27,7 @@ from langgraph_ext.errors import AdmissionError
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.interrupts import close_at, close_of_run
 from langgraph_ext.ledger.records import InterruptStatus, RunStatus
+from langgraph_ext.ledger.requests import Request, begin
 
 __all__ = [
     "NOTHING_LEFT",
@@ -102,6 +103,10 @@ class Step:
     """Whether a running graph stores it, and not a program or `update_state`."""
     ending: Ending
     stored_us: int
+    request: Request | None = None
+    """What a run begins with that it begins."""
+    epoch: int | None = None
+    """Under which epoch it is stored; None if under no lease."""
 
 
 class At(NamedTuple):
@@ -209,7 +214,7 @@ def apply(tx: Tx, planned: Plan, step: Step) -> RunStatus | None:
     if planned.supersedes is not None:
         _supersede(tx, planned, at)
     if planned.open is None:
-        _begin(tx, planned, At(step.thread_id, planned.adopts or step.checkpoint_id, step.stored_us))
+        _begin(tx, planned, At(step.thread_id, planned.adopts or step.checkpoint_id, step.stored_us), step)
         status = RunStatus.RUNNING
     else:
         if planned.open.asks and step.parent_id is not None:  # it went on behind the questions asked there
@@ -236,11 +241,13 @@ def begin_at(tx: Tx, at: At) -> int:
     return begun.run
 
 
-def _begin(tx: Tx, planned: Plan, at: At) -> None:
+def _begin(tx: Tx, planned: Plan, at: At, step: Step | None = None) -> None:
     where = {"run": planned.run, "thread_id": at.thread_id, "checkpoint_id": at.checkpoint_id}
     tx.run("run_insert", **where, run_id=planned.run_id, fork_of=planned.fork_of, now_us=at.now_us)
     if planned.adopts is not None:
         tx.run("place_adopt", **where)
+    if step is not None and step.request is not None:
+        begin(tx, planned.run, step.request, thread_id=at.thread_id, epoch=step.epoch, now_us=at.now_us)
     _event(tx, "run.started", planned.run, at, {"fork_of": planned.fork_of} if planned.fork_of else None)
 
 

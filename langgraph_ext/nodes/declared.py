@@ -21,3 +21,9 @@ class Declared:
     on_unknown: str
     """`stop`, `retry` or `probe`."""
     probe: Callable[[str], Any] | None
+
+    @property
+    def told(self) -> dict[str, str | int | None]:
+        """What of it makes a node another one, as plain values."""
+        options = {"kind": self.kind, "max_attempts": self.max_attempts, "on_unknown": self.on_unknown}
+        return {"effect": str(self.effect), **options}

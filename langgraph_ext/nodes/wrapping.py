@@ -19,6 +19,7 @@ from langgraph_ext.nodes import attempt, door
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.frames import entered, left
 from langgraph_ext.nodes.place import here
+from langgraph_ext.saver.definition import DECLARED
 
 __all__ = ["durable"]
 
@@ -99,6 +100,7 @@ def _wrapped(fn: Callable[..., Any], declared: Declared) -> Callable[..., Any]:
         return {**kwargs, "frame": frame} if wants_frame else kwargs
 
     wrapped: Any = (_awrapper if inspect.iscoroutinefunction(fn) else _wrapper)(fn, declared, given)
+    setattr(wrapped, DECLARED, declared.told)
     if wants_frame:  # which LangGraph must not look for
         shown = [parameter for name, parameter in signature.parameters.items() if name != "frame"]
         wrapped.__signature__ = signature.replace(parameters=shown)

@@ -13,13 +13,15 @@ import threading
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.callbacks import GraphCallbackHandler
 
+from langgraph_ext.ledger.definitions import Definition
 from langgraph_ext.ledger.leases import Lease
 from langgraph_ext.ledger.owners import Owner
+from langgraph_ext.ledger.requests import Request
 from langgraph_ext.saver import host
 from langgraph_ext.saver.config import Address
 
@@ -40,8 +42,14 @@ class Invocation:
     ttl_us: int
     on_busy: OnBusy
     wait_seconds: float
-    goes_on: bool = False
-    """Whether it was called without new input."""
+    given: Any = None
+    """What it was called with, until it has its lease: None or a `Command` if it goes on, else new input."""
+    definition: Definition | None = None
+    """Its graph's."""
+    refuses_changes: bool = False
+    """Whether it goes on with a run only by the definition that began it."""
+    request: Request | None = None
+    """What a run begins with that it begins, once it has its lease."""
     lease: Lease | None = None
     """None until its first `get_tuple`, and after its end."""
     root_ids: set[str | None] = field(default_factory=set)

@@ -6,20 +6,26 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import Checkpoint
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.types import Command
 
 from langgraph_ext.database import Database, on_a_loop
 from langgraph_ext.errors import LeaseError
 from langgraph_ext.ledger import invocations, leases
 from langgraph_ext.ledger.renewal import Renewal
+from langgraph_ext.ledger.requests import Request
 from langgraph_ext.saver import host
 from langgraph_ext.saver.attached import Attached, Invocation, take_begun
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.fences import UNATTACHED
 from langgraph_ext.saver.recent import Recent
+from langgraph_ext.saver.requests import request_of, run_key_in
 
 __all__ = ["Attaching", "epoch_of"]
 
@@ -35,9 +41,10 @@ class Attaching:
     database: Database
     attached: Attached
     recent: Recent
+    serde: SerializerProtocol
     renewal: Renewal
 
-    def _bind(self, address: Address) -> Invocation | None:
+    def _bind(self, config: RunnableConfig, address: Address) -> Invocation | None:
         """Take the lease of the invocation whose first `get_tuple` this is, if it is one of an attached graph.
 
         Raises:
@@ -46,33 +53,63 @@ class Attaching:
         invocation = None if address.checkpoint_ns else take_begun()
         if invocation is None:
             return None
-        deadline = _deadline(invocation)
+        asked, deadline = self._asked(invocation, config, address), _deadline(invocation)
         while True:
             try:
                 return self._hold(
-                    invocation, leases.take(self.database, thread_id=address.thread_id, **_asked(invocation, address))
+                    invocation,
+                    leases.take(self.database, thread_id=address.thread_id, **asked),
                 )
             except LeaseError:
                 if time.monotonic() >= deadline:
                     raise
             time.sleep(_LOOK_AGAIN_SECONDS)
 
-    async def _abind(self, address: Address) -> Invocation | None:
+    async def _abind(self, config: RunnableConfig, address: Address) -> Invocation | None:
         """As `_bind`."""
         invocation = None if address.checkpoint_ns else take_begun()
         if invocation is None:
             return None
-        deadline = _deadline(invocation)
+        asked, deadline = self._asked(invocation, config, address), _deadline(invocation)
         while True:
             try:
                 return self._hold(
                     invocation,
-                    await leases.atake(self.database, thread_id=address.thread_id, **_asked(invocation, address)),
+                    await leases.atake(self.database, thread_id=address.thread_id, **asked),
                 )
             except LeaseError:
                 if time.monotonic() >= deadline:
                     raise
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+
+    def _asked(self, invocation: Invocation, config: RunnableConfig, address: Address) -> dict[str, Any]:
+        """What an invocation takes its thread with, and for."""
+        given, invocation.given = invocation.given, None
+        begin: leases.Begin
+        if given is None or isinstance(given, Command):
+            goes_on = partial(
+                invocations.go_on, definition=invocation.definition, refuses_changes=invocation.refuses_changes
+            )
+            begin = goes_on if address.checkpoint_id is None else leases.acquire
+            invocation.request = request_of(None, None, invocation.definition, self.serde)
+        else:
+            invocation.request = request_of(given, run_key_in(config), invocation.definition, self.serde)
+            begin = partial(invocations.begin, request=invocation.request)
+        return {"owner": invocation.owner, "ttl_us": invocation.ttl_us, "begin": begin}
+
+    def _request_of_put(
+        self, config: RunnableConfig, address: Address, checkpoint: Checkpoint, metadata: Mapping[str, Any]
+    ) -> Request | None:
+        """What a run begins with that a root checkpoint may begin; None if nothing is known of that."""
+        if address.checkpoint_ns or not host.from_graph(config):
+            return None
+        is_input = metadata.get("source") == "input"
+        invocation = self._invocation_of(config, address)
+        if invocation is not None and invocation.request is not None:
+            return invocation.request if is_input else replace(invocation.request, run_key=None)
+        if not is_input or (run_key := run_key_in(config)) is None:
+            return None
+        return request_of(host.input_in(checkpoint["channel_values"]), run_key, None, self.serde)
 
     def _hold(self, invocation: Invocation, lease: leases.Lease) -> Invocation:
         invocation.lease, invocation.clock_us = lease, self.database.clock_us
@@ -117,12 +154,6 @@ def epoch_of(invocation: Invocation | None) -> int | None:
 
 def _deadline(invocation: Invocation) -> float:
     return time.monotonic() + (invocation.wait_seconds if invocation.on_busy == "wait" else 0.0)
-
-
-def _asked(invocation: Invocation, address: Address) -> dict[str, Any]:
-    goes_on = invocation.goes_on and address.checkpoint_id is None
-    begin = invocations.go_on if goes_on else leases.acquire
-    return {"owner": invocation.owner, "ttl_us": invocation.ttl_us, "begin": begin}
 
 
 def _log_loss(error: LeaseError) -> None:

@@ -7,14 +7,15 @@ gives it back when the invocation has ended, in whatever way.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.types import Command
 
 from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.ledger.definitions import Definition
 from langgraph_ext.saver.attached import Invocation, LedgerHandler, OnBusy, begun
+from langgraph_ext.saver.definition import definition_of
 from langgraph_ext.saver.host import is_of_a_task, task_of
 
 __all__ = ["LedgerCallbackHandler", "with_ledger"]
@@ -22,6 +23,7 @@ __all__ = ["LedgerCallbackHandler", "with_ledger"]
 if TYPE_CHECKING:
     from langgraph.pregel import Pregel
 
+OnChange = Literal["name", "refuse"]
 G = TypeVar("G", bound="Pregel[Any, Any, Any, Any]")
 
 
@@ -36,6 +38,10 @@ class LedgerCallbackHandler(LedgerHandler):
         max_transitions: The most visits that a run may have made before a durable node begins another one; beyond that
             it is refused (`transition_limit`). They count over crashes and resumes, LangGraph's `recursion_limit` from
             each call on. None: any number.
+        on_change: What to do when a run is gone on with by a graph that is not what it was: `"name"` what differs, in
+            an event (`run.definition_changed`), or `"refuse"` (`definition_changed`). A node that has begun, and is
+            gone or has changed its effect class, is always refused.
+        definition: Of the graph; `with_ledger` reads it off.
     """
 
     run_inline = True
@@ -48,6 +54,8 @@ class LedgerCallbackHandler(LedgerHandler):
         on_busy: OnBusy = "reject",
         wait_seconds: float = 60.0,
         max_transitions: int | None = None,
+        on_change: OnChange = "name",
+        definition: Definition | None = None,
     ) -> None:
         if not 0.1 <= lease_ttl_seconds <= 86_400:
             raise InvalidArgument(f"lease_ttl_seconds is {lease_ttl_seconds!r}; it must lie between 0.1 and 86,400")
@@ -57,7 +65,9 @@ class LedgerCallbackHandler(LedgerHandler):
             raise InvalidArgument(f"wait_seconds is {wait_seconds!r}; it must not be negative")
         if max_transitions is not None and (type(max_transitions) is not int or max_transitions < 1):
             raise InvalidArgument(f"max_transitions is {max_transitions!r}; it must be a whole number from 1, or None")
-        self.max_transitions = max_transitions
+        if on_change not in ("name", "refuse"):
+            raise InvalidArgument(f'on_change is {on_change!r}; it must be "name" or "refuse"')
+        self.max_transitions, self.on_change, self.definition = max_transitions, on_change, definition
         self.lease_ttl_seconds, self.on_busy, self.wait_seconds = lease_ttl_seconds, on_busy, wait_seconds
         self._running: dict[UUID, Invocation] = {}
         self._around: dict[UUID, Invocation] = {}
@@ -87,7 +97,9 @@ class LedgerCallbackHandler(LedgerHandler):
             ttl_us=round(self.lease_ttl_seconds * 1e6),
             on_busy=self.on_busy,
             wait_seconds=self.wait_seconds,
-            goes_on=inputs is None or isinstance(inputs, Command),
+            given=inputs,
+            definition=self.definition,
+            refuses_changes=self.on_change == "refuse",
             max_transitions=self.max_transitions,
         )
         self._running[run_id] = self._around[run_id] = invocation
@@ -120,6 +132,7 @@ def with_ledger(
     on_busy: OnBusy = "reject",
     wait_seconds: float = 60.0,
     max_transitions: int | None = None,
+    on_change: OnChange = "name",
 ) -> G:
     """The graph, each of whose invocations holds its thread from its beginning to its end.
 
@@ -132,6 +145,7 @@ def with_ledger(
         on_busy: What to do when another invocation holds the thread.
         wait_seconds: How long to wait at most.
         max_transitions: The most visits a run may have made before a durable node begins another one.
+        on_change: What to do when the graph is not what it was when the run began.
 
     Raises:
         InvalidArgument: An option is out of range, or the graph has another checkpointer.
@@ -146,6 +160,8 @@ def with_ledger(
         on_busy=on_busy,
         wait_seconds=wait_seconds,
         max_transitions=max_transitions,
+        on_change=on_change,
+        definition=definition_of(graph),
     )
     attached: RunnableConfig = {"callbacks": [handler]}
     return graph.with_config(attached)

@@ -31,6 +31,7 @@ __all__ = [
     "durability_in",
     "from_graph",
     "handlers_in",
+    "input_in",
     "inside",
     "is_cancellation",
     "is_known_kind",
@@ -185,6 +186,11 @@ def is_known_kind(channel_versions: Mapping[str, Any], versions_seen: Mapping[st
     return _START in versions_seen or any(
         channel.startswith(_BRANCH) or channel in _ENDS for channel in channel_versions
     )
+
+
+def input_in(channel_values: Mapping[str, Any]) -> Any:
+    """The input that an input checkpoint holds; all of its values where the graph has no channel for it."""
+    return channel_values.get(_START, channel_values)
 
 
 def sends(channel_values: Mapping[str, Any]) -> Sequence[Any]:

@@ -17,6 +17,7 @@ from langgraph_ext.database import Append, Row, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import calls, control, runs
 from langgraph_ext.ledger.records import RunStatus
+from langgraph_ext.ledger.requests import Request
 from langgraph_ext.saver import fields, host, values
 from langgraph_ext.saver.config import Address, encode_metadata, text
 from langgraph_ext.saver.early import Early
@@ -95,6 +96,7 @@ def prepare(
     epoch: int | None,
     dumps: values.Dumps,
     stored_us: int,
+    request: Request | None = None,
 ) -> Below | Whole:
     """Check and encode a checkpoint, in the caller's thread.
 
@@ -109,6 +111,7 @@ def prepare(
         epoch: Under which epoch it is made (fences.py).
         dumps: The serde's encoder.
         stored_us: When: microseconds since the epoch, UTC.
+        request: What a run begins with that it begins.
 
     Raises:
         InvalidArgument: Metadata, versions or names cannot be stored.
@@ -138,7 +141,7 @@ def prepare(
         "metadata": encoded_metadata,
     }
     goes_on = host.may_go_on(held)
-    step = attribute(columns, config, checkpoint, metadata, parent, goes_on=goes_on)
+    step = attribute(columns, config, checkpoint, metadata, parent, goes_on=goes_on, request=request, epoch=epoch)
     put = Put(step, epoch, columns, config, metadata, refuses, not goes_on, own_fields, packed)
     planned = None if parent is None else _below(put, parent)
     return planned or whole(put, dumps)

@@ -319,7 +319,7 @@ class LedgerSaver(Removal, Attaching, Closing):
         """The checkpoint the config names, or the newest of its thread and namespace; None when there is none."""
         address = address_of(config, method="get_tuple")
         self.loops.loaded(address.thread_id, address.checkpoint_ns)
-        invocation = self._bind(address)
+        invocation = self._bind(config, address)
         stored = self.database.read(reading.fetch, address)
         found = self._decode(stored, config, address) if stored else None
         if invocation is not None:
@@ -330,7 +330,7 @@ class LedgerSaver(Removal, Attaching, Closing):
         """As `get_tuple`."""
         address = address_of(config, method="get_tuple")
         self.loops.loaded(address.thread_id, address.checkpoint_ns)
-        invocation = await self._abind(address)
+        invocation = await self._abind(config, address)
         found = await self.database.aread_then(
             lambda stored: self._decode(stored, config, address) if stored else None, reading.fetch, address
         )
@@ -441,6 +441,7 @@ class LedgerSaver(Removal, Attaching, Closing):
             parent=self.recent.find(*address),
             refuses=self.concurrency == "refuse",
             epoch=self._epoch_of_put(config, address, metadata),
+            request=self._request_of_put(config, address, checkpoint, metadata),
             dumps=self.serde.dumps_typed,
             stored_us=self.database.clock_us(),
         )

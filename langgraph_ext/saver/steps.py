@@ -8,11 +8,13 @@ run, and goes the short way into the log.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
+from langgraph_ext.ledger.requests import Request
 from langgraph_ext.ledger.runs import Ending, Step
 from langgraph_ext.saver import facts, host
 from langgraph_ext.saver.recent import NO_RUN, RecentPut
@@ -28,6 +30,8 @@ def attribute(
     parent: RecentPut | None,
     *,
     goes_on: bool,
+    request: Request | None,
+    epoch: int | None,
 ) -> Step | None:
     """Fill in the columns that say what a put belongs to; returns what the ledger has to be told, if anything.
 
@@ -38,6 +42,8 @@ def attribute(
         metadata: Its metadata.
         parent: Its parent, if that is remembered.
         goes_on: Whether it holds what starts tasks.
+        request: What a run begins with that it begins.
+        epoch: Under which epoch it is made.
     """
     from_graph = host.from_graph(config)
     if host.TASKS in checkpoint.get("channel_values", {}):
@@ -53,7 +59,8 @@ def attribute(
     if from_graph and goes_on and parent is not None and parent.run and source == "loop":
         columns["run"] = parent.run
         return None
-    return _step(columns, source, from_graph, Ending.GOES_ON if goes_on else facts.ending_of(checkpoint))
+    step = _step(columns, source, from_graph, Ending.GOES_ON if goes_on else facts.ending_of(checkpoint))
+    return step if request is None else replace(step, request=request, epoch=epoch or None)
 
 
 def step_of(columns: Mapping[str, Any]) -> Step | None:

@@ -32,6 +32,11 @@ def a_run(**changes: Any) -> Run:
         "changed_at": after(2.5),
         "ended_at": after(2.5),
         "active_seconds": None,
+        "run_key": None,
+        "graph": None,
+        "definition_digest": None,
+        "input_digest": None,
+        "made_by": None,
     }
     return Run(**fields | changes)
 
