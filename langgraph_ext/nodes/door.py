@@ -158,7 +158,7 @@ def _missing(tx: Tx, caller: _Caller) -> NotStored | None:
     """
     missing = admission.not_stored(tx, caller.place.thread_id, caller.anchors)
     if missing is not None:
-        why = caller.place.saver.unstored.why(caller.place.thread_id, *missing.anchor)
+        why = caller.place.saver.unstored.why(caller.place.config, missing.anchor[0])
         if isinstance(why, LangGraphExtError):
             raise why
     if missing is not None and caller.invocation is not None and caller.invocation.lease is not None:

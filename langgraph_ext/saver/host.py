@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import NodeTimeoutError
+from langgraph.runtime import RunControl
 from langgraph.types import Interrupt
 
 from langgraph_ext.ledger.task_paths import is_of_a_node
@@ -27,6 +28,7 @@ __all__ = [
     "around",
     "checkpoint_of",
     "checkpoints_in",
+    "control_in",
     "drain",
     "durability_in",
     "from_graph",
@@ -86,9 +88,14 @@ def from_graph(config: RunnableConfig) -> bool:
 
 def drain(config: RunnableConfig, reason: str) -> None:
     """Have the running graph that a put comes from, and those around it, stop when its step is over."""
-    control = config["configurable"][_RUNTIME].control
+    control = control_in(config)
     if control is not None:
         control.request_drain(reason)
+
+
+def control_in(config: RunnableConfig) -> RunControl | None:
+    """An object that an invocation and all graphs in it share, and no other invocation has."""
+    return getattr(config["configurable"].get(_RUNTIME), "control", None)
 
 
 def task_of(metadata: Mapping[str, Any]) -> str | None:

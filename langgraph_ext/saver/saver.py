@@ -163,7 +163,7 @@ class LedgerSaver(Removal, Attaching, Closing):
         self.attached.goes_on(config, address, checkpoint["id"])
         if self.observer:
             self.observer.begin(self.ledger)
-        with self.unstored.noting(address.thread_id, address.checkpoint_ns, checkpoint["id"]):
+        with self.unstored.noting(config, address.checkpoint_ns):
             stored, doubts = self._put(config, address, checkpoint, metadata, new_versions)
         named = self._stored(config, address, stored, doubts)
         if self.observer:
@@ -183,7 +183,7 @@ class LedgerSaver(Removal, Attaching, Closing):
         self.attached.goes_on(config, address, checkpoint["id"])
         if self.observer:
             await self.observer.abegin(self.ledger)
-        with self.unstored.noting(address.thread_id, address.checkpoint_ns, checkpoint["id"]):
+        with self.unstored.noting(config, address.checkpoint_ns):
             stored, doubts = await self._aput(config, address, checkpoint, metadata, new_versions)
         named = self._stored(config, address, stored, doubts)
         if self.observer:

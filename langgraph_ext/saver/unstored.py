@@ -1,7 +1,7 @@
-"""Unstored: checkpoints whose put has failed, for who waits until they are stored (rule L23).
+"""Unstored: graphs of which a put has failed, for who waits until a checkpoint of theirs is stored (rule L23).
 
 LangGraph runs a step while the checkpoint it executes is still being saved, and notices a failure of that when the step
-is over. A durable node of the step would wait in vain.
+is over; under durability `async` it does not even try to save what comes behind. A durable node would wait in vain.
 """
 
 from __future__ import annotations
@@ -9,47 +9,53 @@ from __future__ import annotations
 import threading
 from types import TracebackType
 
+from langchain_core.runnables import RunnableConfig
+
+from langgraph_ext.saver import host
+
 __all__ = ["Unstored"]
 
-_MOST = 1024
+_MOST = 256
 """So many are remembered."""
-
-Key = tuple[str, str, str]
-"""Thread, namespace and checkpoint."""
 
 
 class Unstored:
-    """The puts of a saver that failed last. Safe to use from any thread."""
+    """The graphs whose puts failed last. Safe to use from any thread."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._errors: dict[Key, BaseException] = {}
+        self._errors: dict[tuple[int, str], tuple[object, BaseException]] = {}
+        """By an object of the invocation's own, which is kept so that its id comes to no other, and namespace."""
 
-    def noting(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> _Noting:
+    def noting(self, config: RunnableConfig, checkpoint_ns: str) -> _Noting:
         """Around a put: whatever it raises is noted."""
-        return _Noting(self, (thread_id, checkpoint_ns, checkpoint_id))
+        return _Noting(self, config, checkpoint_ns)
 
-    def note(self, key: Key, error: BaseException) -> None:
-        """A put has failed."""
+    def note(self, config: RunnableConfig, checkpoint_ns: str, error: BaseException) -> None:
+        """A put has failed; the first failure counts."""
+        control = host.control_in(config)
+        if control is None:
+            return
         with self._mutex:
-            self._errors[key] = error
+            self._errors.setdefault((id(control), checkpoint_ns), (control, error))
             while len(self._errors) > _MOST:
                 del self._errors[next(iter(self._errors))]
 
-    def why(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> BaseException | None:
-        """What the put of a checkpoint has raised; None if it did not fail, or that was forgotten."""
-        return self._errors.get((thread_id, checkpoint_ns, checkpoint_id))
+    def why(self, config: RunnableConfig, checkpoint_ns: str) -> BaseException | None:
+        """What a put of the graph has raised that a node with this config runs in, or of one around it."""
+        found = self._errors.get((id(host.control_in(config)), checkpoint_ns)) if self._errors else None
+        return None if found is None else found[1]
 
 
 class _Noting:
-    __slots__ = ("_key", "_unstored")
+    __slots__ = ("_checkpoint_ns", "_config", "_unstored")
 
-    def __init__(self, unstored: Unstored, key: Key) -> None:
-        self._unstored, self._key = unstored, key
+    def __init__(self, unstored: Unstored, config: RunnableConfig, checkpoint_ns: str) -> None:
+        self._unstored, self._config, self._checkpoint_ns = unstored, config, checkpoint_ns
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
         if error is not None:
-            self._unstored.note(self._key, error)
+            self._unstored.note(self._config, self._checkpoint_ns, error)
