@@ -11,13 +11,14 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph_ext import canonical
 from langgraph_ext.database import Append, Tx
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger import calls
+from langgraph_ext.ledger import attempts, calls
 from langgraph_ext.ledger.task_paths import is_send
 from langgraph_ext.saver import facts, host
 from langgraph_ext.saver.config import Address, text
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.fences import fence
 from langgraph_ext.saver.identity import Seen
+from langgraph_ext.saver.timeouts import Timeouts
 from langgraph_ext.saver.writes import answers_in, are_partial, are_regular, encode_writes
 
 __all__ = ["TaskWrites", "may_linger", "prepare", "store"]
@@ -36,6 +37,8 @@ class TaskWrites(NamedTuple):
     """Under which epoch it is stored; None if under no lease."""
     regular: bool
     """Whether it holds no error, interrupt, answer or scheduled task."""
+    timed_out: tuple[str, ...] = ()
+    """Attempts of the task that were cancelled by the timeout which it tells of."""
 
 
 def prepare(
@@ -48,6 +51,7 @@ def prepare(
     serde: SerializerProtocol,
     seen: Seen,
     epoch: int | None,
+    timeouts: Timeouts,
     stored_us: int,
     started_us: int | None = None,
 ) -> TaskWrites:
@@ -62,6 +66,7 @@ def prepare(
         serde: The saver's.
         seen: Where tasks were seen.
         epoch: Under which epoch they are stored; None if under no lease.
+        timeouts: Who was cancelled under a timeout policy.
         stored_us: When: microseconds since the epoch, UTC.
         started_us: When the task began, if that is known.
 
@@ -105,7 +110,8 @@ def prepare(
         if started_us is not None:
             details["started_us"] = started_us
         row["details"] = canonical.encode_plain(details).decode()
-    return TaskWrites(None, row, call, epoch, regular)
+    timed_out = timeouts.ended((thread_id, checkpoint_id, task_id), writes)
+    return TaskWrites(None, row, call, epoch, regular, timed_out)
 
 
 def may_linger(written: TaskWrites, task_path: str) -> bool:
@@ -144,6 +150,8 @@ def store(tx: Tx, written: TaskWrites, early: Early | None = None, *, again: boo
         tx.run("call_append_fenced", **row)
     if call is not None and not calls.record(tx, call) and early is not None:
         early.add(call)
+    if written.timed_out:
+        attempts.have_timed_out(tx, written.timed_out, now_us=int(str(row["stored_us"])))
     return _answer(written)
 
 
