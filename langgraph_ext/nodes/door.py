@@ -68,6 +68,8 @@ def enter(place: Place, declared: Declared, called: Called, body: Callable[..., 
     caller = _caller(place, declared, called, body)
     deadline, pauses = time.monotonic() + _WAIT_SECONDS, iter(_PAUSES)
     try:
+        if timed_out := place.saver.timeouts.before(place.task, place.number):
+            database.transact(attempts.have_timed_out, timed_out, now_us=database.clock_us())
         while True:
             hindrance: _Hindrance | None = _known(caller, database.read(_look, caller))
             if hindrance is None:

@@ -424,8 +424,8 @@ class LedgerSaver(Removal, Attaching, Closing):
             serde=self.serde,
             seen=self.seen,
             epoch=epoch_of(invocation),
-            timeouts=self.timeouts,
             started_us=None if invocation is None else invocation.started.pop(task_id, None),
+            timed_out=self.timeouts.ended((address.thread_id, address.checkpoint_id, task_id), writes),
             stored_us=self.database.clock_us(),
         )
 

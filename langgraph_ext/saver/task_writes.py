@@ -18,7 +18,6 @@ from langgraph_ext.saver.config import Address, text
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.fences import fence
 from langgraph_ext.saver.identity import Seen
-from langgraph_ext.saver.timeouts import Timeouts
 from langgraph_ext.saver.writes import answers_in, are_partial, are_regular, encode_writes
 
 __all__ = ["TaskWrites", "may_linger", "prepare", "store"]
@@ -51,9 +50,9 @@ def prepare(
     serde: SerializerProtocol,
     seen: Seen,
     epoch: int | None,
-    timeouts: Timeouts,
     stored_us: int,
     started_us: int | None = None,
+    timed_out: tuple[str, ...] = (),
 ) -> TaskWrites:
     """Check and encode, in the caller's thread.
 
@@ -66,9 +65,9 @@ def prepare(
         serde: The saver's.
         seen: Where tasks were seen.
         epoch: Under which epoch they are stored; None if under no lease.
-        timeouts: Who was cancelled under a timeout policy.
         stored_us: When: microseconds since the epoch, UTC.
         started_us: When the task began, if that is known.
+        timed_out: Attempts of the task that were cancelled by the timeout which they tell of.
 
     Raises:
         InvalidArgument: The config names no checkpoint, or a name cannot be stored.
@@ -110,7 +109,6 @@ def prepare(
         if started_us is not None:
             details["started_us"] = started_us
         row["details"] = canonical.encode_plain(details).decode()
-    timed_out = timeouts.ended((thread_id, checkpoint_id, task_id), writes)
     return TaskWrites(None, row, call, epoch, regular, timed_out)
 
 

@@ -22,7 +22,7 @@ __all__ = ["Timeouts"]
 _MOST = 4096
 """How many tasks are remembered. Of the oldest it will not be known any more."""
 
-Task = tuple[str, str, str]
+Task = tuple[str, str | None, str]
 """`(thread_id, checkpoint_id, task_id)`."""
 
 
