@@ -310,18 +310,18 @@ class RunLedger(Closing):
             NotFound: There is no such effect (`effect_not_found`).
         """
         resolve = effect_listing.ask_to_resolve(effect_id, receipt, happened, self._serde, self.database.clock_us())
-        row = self.database.transact(resolve)
-        notices.resolved(effect_id, row["status"])
-        return effect_listing.effects_given_out([row], self._serde)[0]
+        (effect,) = effect_listing.effects_given_out([self.database.transact(resolve)], self._serde)
+        notices.resolved(effect.effect_id, effect.status)
+        return effect
 
     async def aresolve_effect(
         self, effect_id: str, *, receipt: Any = NO_RECEIPT, happened: Literal[False] | None = None
     ) -> Effect:
         """As `resolve_effect`."""
         resolve = effect_listing.ask_to_resolve(effect_id, receipt, happened, self._serde, self.database.clock_us())
-        row = await self.database.atransact(resolve)
-        notices.resolved(effect_id, row["status"])
-        return effect_listing.effects_given_out([row], self._serde)[0]
+        (effect,) = effect_listing.effects_given_out([await self.database.atransact(resolve)], self._serde)
+        notices.resolved(effect.effect_id, effect.status)
+        return effect
 
     # -- what is asked of a run
 
