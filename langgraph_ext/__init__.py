@@ -5,6 +5,7 @@ Public names are loaded on first use, so that importing one of them imports only
 
 from __future__ import annotations
 
+import logging as _logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ _HOMES = {
     "frame": "langgraph_ext.nodes",
     "with_ledger": "langgraph_ext.saver",
 }
+
+_logging.getLogger(__name__).addHandler(_logging.NullHandler())  # the application decides what becomes of our log
 
 
 def __getattr__(name: str) -> object:

@@ -11,7 +11,7 @@ A refusal is an answer and no exception: what was found on the way, an attempt t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from langgraph_ext.database import Row, Tx
@@ -24,7 +24,7 @@ from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.runs import At
 from langgraph_ext.ledger.settlement import TaskKey
 
-__all__ = ["Admitted", "Entry", "Finished", "NotStored", "Refused", "authorize", "enter", "not_stored"]
+__all__ = ["Admitted", "Entry", "Finished", "Mistaken", "NotStored", "Refused", "authorize", "enter", "not_stored"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,9 @@ class Entry:
     task_id: str
     ordinal: int
     """Which attempt-bearing part of its task, from 0."""
+    function: str
+    arguments: str
+    """The digest of what it is called with; empty for the task's own function."""
     anchors: tuple[tuple[str, str], ...]
     """`(checkpoint_ns, checkpoint_id)` of every checkpoint being executed around it, the root graph's first.
 
@@ -84,6 +87,7 @@ class Finished(NamedTuple):
     """The body ran to its end before: this is its result."""
 
     attempt: Attempt
+    lease: Lease
     writes: bytes
 
 
@@ -93,6 +97,12 @@ class NotStored(NamedTuple):
     anchor: tuple[str, str]
 
 
+class Mistaken(NamedTuple):
+    """The part of its number is another call: one that was recorded after the caller had looked."""
+
+    lease: Lease
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """The body does not run."""
@@ -100,6 +110,11 @@ class Refused:
     code: str
     message: str
     details: dict[str, object] = field(default_factory=dict)
+    effects: tuple[str, ...] = ()
+    """Ids of those in doubt."""
+    lease: Lease | None = None
+    given_up: tuple[str, ...] = ()
+    """As of `Admitted`."""
 
 
 def not_stored(tx: Tx, thread_id: str, anchors: Sequence[tuple[str, str]]) -> NotStored | None:
@@ -111,7 +126,7 @@ def not_stored(tx: Tx, thread_id: str, anchors: Sequence[tuple[str, str]]) -> No
     return None
 
 
-def enter(tx: Tx, entry: Entry) -> Admitted | Finished | NotStored | Refused:
+def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | Refused:
     """Decide, and record what was decided.
 
     Raises:
@@ -124,10 +139,13 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | NotStored | Refused:
     lease = leases.acquire(tx, thread_id=entry.thread_id, owner=entry.owner, ttl_us=entry.ttl_us, now_us=entry.now_us)
     last = attempts.last_of(tx, entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal)
     if last is not None:
+        if not _is_same_call(entry, last):
+            _give_back(tx, entry, lease)
+            return Mistaken(lease)
         _refuse_another(entry, last)
         if last.status is AttemptStatus.SUCCEEDED:
             _give_back(tx, entry, lease)
-            return Finished(last, attempts.writes_of(tx, last))
+            return Finished(last, lease, attempts.writes_of(tx, last))
     given_up = attempts.interrupt_left(tx, entry.thread_id, epoch=lease.epoch, now_us=entry.now_us)
     if given_up:
         effects.doubt_left(tx, given_up, now_us=entry.now_us)
@@ -136,7 +154,7 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | NotStored | Refused:
     refused = _stopped(tx, entry, run)
     if refused is not None:
         _give_back(tx, entry, lease)
-        return refused
+        return replace(refused, lease=lease, given_up=given_up)
     if last is not None and last.status is AttemptStatus.PAUSED:
         effects.doubt_left(tx, [last.attempt_id], now_us=entry.now_us)
         attempt = attempts.go_on(tx, last, epoch=lease.epoch, now_us=entry.now_us)
@@ -145,7 +163,7 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | NotStored | Refused:
     refused = _beyond(tx, entry, run) if last is None else _refusal(tx, entry, last)
     if refused is not None:
         _give_back(tx, entry, lease)
-        return refused
+        return replace(refused, lease=lease, given_up=given_up)
     runs.recover(tx, run, entry.at)
     attempt = attempts.start(
         tx,
@@ -161,6 +179,8 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | NotStored | Refused:
         node=entry.node,
         kind=entry.kind,
         effect=entry.effect,
+        function=entry.function,
+        arguments=entry.arguments,
     )
     attempts.append_attempt_event(tx, attempt, "started", now_us=entry.now_us)
     authorized = last is not None and last.authorized_us is not None
@@ -172,8 +192,11 @@ def _give_back(tx: Tx, entry: Entry, lease: Lease) -> None:
         leases.give_back(tx, entry.thread_id, lease.epoch, now_us=entry.now_us)
 
 
-def authorize(tx: Tx, attempt_id: str, *, now_us: int) -> None:
+def authorize(tx: Tx, attempt_id: str, *, now_us: int) -> bool:
     """Let the next attempt of a visit act, though nobody knows how this one ended; once.
+
+    Returns:
+        Whether nobody had before.
 
     Raises:
         NotFound: There is no such attempt (`attempt_not_found`).
@@ -192,8 +215,17 @@ def authorize(tx: Tx, attempt_id: str, *, now_us: int) -> None:
             f"attempt {attempt_id!r} is {attempt.status}: only one that was interrupted, or left running by a process "
             "that is gone, has to be authorized"
         )
-    if tx.run("attempt_authorize", attempt_id=attempt_id, now_us=now_us):
+    moved = tx.run("attempt_authorize", attempt_id=attempt_id, now_us=now_us) == 1
+    if moved:
         attempts.append_attempt_event(tx, attempt, "authorized", now_us=now_us)
+    return moved
+
+
+def _is_same_call(entry: Entry, last: Attempt) -> bool:
+    """The task's own function may have been renamed since; of its calls, each is known by both."""
+    if not entry.arguments:
+        return not last.arguments
+    return (entry.function, entry.arguments) == (last.function, last.arguments)
 
 
 def _refuse_another(entry: Entry, last: Attempt) -> None:
@@ -230,7 +262,7 @@ def _stopped(tx: Tx, entry: Entry, run: int) -> Refused | None:
 
 def _beyond(tx: Tx, entry: Entry, run: int) -> Refused | None:
     """Whether a visit that is about to begin would be one too many (rule L18)."""
-    if entry.max_transitions is None or entry.ordinal > 0:
+    if entry.max_transitions is None or attempts.parts_of(tx, entry.thread_id, entry.checkpoint_id, entry.task_id):
         return None
     place = {"checkpoint_ns": entry.checkpoint_ns, "checkpoint_id": entry.checkpoint_id, "task_id": entry.task_id}
     if tx.maybe("call_of_task", thread_id=entry.thread_id, **place) is not None:
@@ -259,15 +291,16 @@ def _refusal(tx: Tx, entry: Entry, last: Attempt) -> Refused | None:
         )
     if last.authorized_us is not None:
         return None
-    if doubts := _doubts(tx, entry, last):
-        named = ", ".join(doubts) or "what it did outside"
+    if found := _doubts(tx, entry, last):
+        doubts = [named for named, _ in found]
         details: dict[str, object] = {"attempt_id": last.attempt_id, "effects": doubts}
         runs.move(tx, last.run, RunStatus.RECOVERY_REQUIRED, entry.at, details=details)
         return Refused(
             "recovery_required",
             f"node {entry.node!r}: attempt {last.attempt_id!r} is {last.status}, and nobody knows the outcome of: "
-            f"{named}. Find out{_ways_out(entry, last)}; then invoke again",
+            f"{', '.join(doubts)}. Find out{_ways_out(entry, last)}; then invoke again",
             who | {"effects": doubts},
+            effects=tuple(effect_id for _, effect_id in found if effect_id is not None),
         )
     if entry.max_attempts is not None and last.number >= entry.max_attempts:
         return Refused(
@@ -296,11 +329,11 @@ def _one_more(last: Attempt) -> str:
     return "find out why, and allow more of them to go on"
 
 
-def _doubts(tx: Tx, entry: Entry, last: Attempt) -> list[str]:
-    """Names of what is in doubt, for a body that stops at it."""
+def _doubts(tx: Tx, entry: Entry, last: Attempt) -> list[tuple[str, str | None]]:
+    """Names, and effect ids, of what is in doubt, for a body that stops at it."""
     if entry.effect is EffectClass.OPAQUE and last.status is AttemptStatus.INTERRUPTED:
-        return [f"{entry.node} (opaque)"]
+        return [(f"{entry.node} (opaque)", None)]
     if not entry.stops_in_doubt:
         return []
     found = effects.in_doubt(tx, visit=TaskKey(entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal))
-    return [f"{effect.name} ({effect.effect_id})" for effect in found]
+    return [(f"{effect.name} ({effect.effect_id})", effect.effect_id) for effect in found]

@@ -19,7 +19,7 @@ def ask_attempts(run_id: str) -> Callable[[Tx], list[AttemptRecord]]:
     return partial(_attempts, run_id=text_or_none(run_id, "run_id") or "")
 
 
-def ask_to_authorize(attempt_id: str, now_us: int) -> Callable[[Tx], None]:
+def ask_to_authorize(attempt_id: str, now_us: int) -> Callable[[Tx], bool]:
     """Let the next attempt of a visit act, ready to be committed."""
     return partial(admission.authorize, attempt_id=text_or_none(attempt_id, "attempt_id") or "", now_us=now_us)
 

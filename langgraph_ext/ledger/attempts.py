@@ -1,15 +1,17 @@
 """Attempts: the physical executions of a visit, and the moves that their rows may make.
 
     running ⇄ paused → succeeded, failed, cancelled, timed_out, interrupted
+                                          cancelled → timed_out
 
-Paused and succeeded are reached with a marker only, by `settlement.write`; the other ends have none.
+Paused and succeeded are reached with a marker only, by `settlement.write`; the other ends have none. The move of the
+second line corrects: a body cannot know that it was cancelled by a timeout.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger.event_rows import append_event
@@ -20,15 +22,18 @@ __all__ = [
     "Attempt",
     "AttemptStatus",
     "EffectClass",
+    "Part",
     "append_attempt_event",
     "end",
     "find",
     "go_on",
+    "have_timed_out",
     "interrupt_left",
     "is_authorized",
     "last_of",
     "may_move",
     "of_run",
+    "parts_of",
     "start",
     "writes_of",
 ]
@@ -40,6 +45,7 @@ _MOVES: Mapping[AttemptStatus, frozenset[AttemptStatus]] = {
     AttemptStatus.RUNNING: _ENDS | {AttemptStatus.PAUSED},
     AttemptStatus.PAUSED: _ENDS | {AttemptStatus.RUNNING},
     **dict.fromkeys(_ENDS, frozenset[AttemptStatus]()),
+    AttemptStatus.CANCELLED: frozenset((AttemptStatus.TIMED_OUT,)),
 }
 """Every move there is. Each is made by compare-and-set, on a row whose status is the one it starts from."""
 
@@ -72,6 +78,23 @@ class Attempt:
     ended_us: int | None
     authorized_us: int | None
     """When somebody let the next attempt act in spite of how this one ended."""
+    function: str
+    """What it executes: module and qualified name."""
+    arguments: str
+    """The digest of what that was called with; empty for the task's own function, of which there is one."""
+
+
+class Part(NamedTuple):
+    """One durable call of a task, as it is on record."""
+
+    ordinal: int
+    """Which one, from 0."""
+    function: str
+    arguments: str
+    holds: bool
+    """Whether it would matter that another call is taken for it: it has a result, effects or a question."""
+    attempt_id: str
+    """Its last attempt."""
 
 
 def may_move(status: AttemptStatus, target: AttemptStatus) -> bool:
@@ -100,6 +123,8 @@ def start(
     node: str = "",
     kind: str | None = None,
     effect: EffectClass = EffectClass.NONE,
+    function: str = "",
+    arguments: str = "",
 ) -> Attempt:
     """Begin the next attempt of a visit. Beginning the same one again changes nothing.
 
@@ -119,6 +144,8 @@ def start(
         kind=kind,
         effect=effect,
         started_us=now_us,
+        function=function,
+        arguments=arguments,
     )
     return _from_row(tx.one("attempt_get", attempt_id=attempt_id))
 
@@ -135,6 +162,16 @@ def is_authorized(tx: Tx, attempt: Attempt) -> bool:
     where = {"thread_id": attempt.thread_id, "checkpoint_id": attempt.checkpoint_id, "task_id": attempt.task_id}
     before = tx.maybe("attempt_before", **where, ordinal=attempt.ordinal, number=attempt.number)
     return before is not None and before["authorized_us"] is not None
+
+
+def parts_of(tx: Tx, thread_id: str, checkpoint_id: str, task_id: str) -> list[Part]:
+    """The durable calls of a task that are on record, in the order of their numbers."""
+    rows = tx.all("attempt_parts", thread_id=thread_id, checkpoint_id=checkpoint_id, task_id=task_id)
+    last = {row["ordinal"]: row for row in rows}
+    return [
+        Part(ordinal, row["function"], row["arguments"], bool(row["holds"]), row["attempt_id"])
+        for ordinal, row in last.items()
+    ]
 
 
 def of_run(tx: Tx, run: int) -> list[Attempt]:
@@ -179,6 +216,24 @@ def end(
     if error is not None:
         more = {"error_type": error[0], "error_message": cut(error[1]), "error_code": error[2]}
     return _end(tx, current, target, now_us=now_us, **more)
+
+
+def have_timed_out(tx: Tx, attempt_ids: Iterable[str], *, now_us: int) -> None:
+    """It has come out that the bodies of these attempts were cancelled by a timeout. Again changes nothing.
+
+    Args:
+        tx: The transaction that stores what proves it, or that precedes the next attempt.
+        attempt_ids: Attempts that were cancelled.
+        now_us: Microseconds since the epoch, UTC.
+    """
+    for attempt_id in attempt_ids:
+        attempt = find(tx, attempt_id)
+        if attempt is None:
+            continue
+        if attempt.status is AttemptStatus.RUNNING:  # its own record of that is on its way
+            _end(tx, attempt, AttemptStatus.TIMED_OUT, now_us=now_us)
+        elif tx.run("attempt_timed_out", attempt_id=attempt_id):
+            append_attempt_event(tx, attempt, AttemptStatus.TIMED_OUT, now_us=now_us)
 
 
 def interrupt_left(tx: Tx, thread_id: str, *, epoch: int, now_us: int) -> tuple[str, ...]:
@@ -250,4 +305,6 @@ def _from_row(row: Row) -> Attempt:
         started_us=row["started_us"],
         ended_us=row["ended_us"],
         authorized_us=row["authorized_us"],
+        function=row["function"],
+        arguments=row["arguments"],
     )

@@ -21,12 +21,12 @@ which `take` and `atake` add to theirs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import NoReturn
 
 from langgraph_ext.database import Database, Row, Tx
 from langgraph_ext.errors import InvalidArgument, LeaseError
-from langgraph_ext.ledger import active_time
+from langgraph_ext.ledger import active_time, notices
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.owners import Owner, is_gone
 from langgraph_ext.ledger.rows import moment
@@ -70,6 +70,8 @@ class Lease:
     expires_us: int
     whole: bool
     """Whether it is an invocation's, from its beginning to its end, and not one that an attempt took by itself."""
+    taken_over: str | None = field(default=None, compare=False)
+    """Why it was taken from a holder that had not given it back, if this transaction did: `expired`, `owner_gone`."""
 
 
 def acquire(tx: Tx, *, thread_id: str, owner: Owner, ttl_us: int, now_us: int, whole: bool = False) -> Lease:
@@ -105,6 +107,7 @@ def acquire(tx: Tx, *, thread_id: str, owner: Owner, ttl_us: int, now_us: int, w
         tx.run("lease_insert", **hold)
         return made
     before = _from_row(row)
+    why = None
     if row["released_us"] is None:
         if before.owner.is_same(owner):
             return renew(tx, thread_id, before.epoch, now_us=now_us)
@@ -116,7 +119,7 @@ def acquire(tx: Tx, *, thread_id: str, owner: Owner, ttl_us: int, now_us: int, w
             active_time.count(tx, thread_id, since_us=before.acquired_us, until_us=until_us)
     moved = tx.run("lease_take", **hold, epoch=before.epoch)
     assert moved == 1, "nobody else writes in this transaction"
-    return replace(made, epoch=before.epoch + 1)
+    return replace(made, epoch=before.epoch + 1, taken_over=why)
 
 
 def renew(tx: Tx, thread_id: str, epoch: int, *, now_us: int) -> Lease:
@@ -203,11 +206,13 @@ def take(
     """Hold a thread for a whole invocation: as `acquire`, in a transaction of its own, by the database's clock."""
     now_us = database.clock_us()
     try:
-        return database.transact(begin, thread_id=thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us, whole=True)
+        lease = database.transact(begin, thread_id=thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us, whole=True)
     except LeaseError as error:
         if _clock_was_put_back(error):
             database.transact(cap, thread_id, now_us=now_us)
         raise
+    notices.taken_over(thread_id, lease.epoch, lease.taken_over)
+    return lease
 
 
 async def atake(
@@ -216,13 +221,15 @@ async def atake(
     """As `take`."""
     now_us = database.clock_us()
     try:
-        return await database.atransact(
+        lease = await database.atransact(
             begin, thread_id=thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us, whole=True
         )
     except LeaseError as error:
         if _clock_was_put_back(error):
             await database.atransact(cap, thread_id, now_us=now_us)
         raise
+    notices.taken_over(thread_id, lease.epoch, lease.taken_over)
+    return lease
 
 
 def lost(thread_id: str, epoch: int, why: str, **details: object) -> LeaseError:

@@ -20,6 +20,7 @@ from langgraph_ext.ledger import (
     events,
     following,
     listing,
+    notices,
     snapshot,
     verify,
     visits,
@@ -243,11 +244,13 @@ class RunLedger(Closing):
             NotFound: There is no such attempt (`attempt_not_found`).
             InvalidArgument: It is neither interrupted nor left running by a process that is gone.
         """
-        self.database.transact(attempt_listing.ask_to_authorize(attempt_id, self.database.clock_us()))
+        if self.database.transact(attempt_listing.ask_to_authorize(attempt_id, self.database.clock_us())):
+            notices.authorized(attempt_id)
 
     async def aauthorize_recovery(self, attempt_id: str) -> None:
         """As `authorize_recovery`."""
-        await self.database.atransact(attempt_listing.ask_to_authorize(attempt_id, self.database.clock_us()))
+        if await self.database.atransact(attempt_listing.ask_to_authorize(attempt_id, self.database.clock_us())):
+            notices.authorized(attempt_id)
 
     def effects(
         self,
@@ -307,14 +310,18 @@ class RunLedger(Closing):
             NotFound: There is no such effect (`effect_not_found`).
         """
         resolve = effect_listing.ask_to_resolve(effect_id, receipt, happened, self._serde, self.database.clock_us())
-        return effect_listing.effects_given_out([self.database.transact(resolve)], self._serde)[0]
+        (effect,) = effect_listing.effects_given_out([self.database.transact(resolve)], self._serde)
+        notices.resolved(effect.effect_id, effect.status)
+        return effect
 
     async def aresolve_effect(
         self, effect_id: str, *, receipt: Any = NO_RECEIPT, happened: Literal[False] | None = None
     ) -> Effect:
         """As `resolve_effect`."""
         resolve = effect_listing.ask_to_resolve(effect_id, receipt, happened, self._serde, self.database.clock_us())
-        return effect_listing.effects_given_out([await self.database.atransact(resolve)], self._serde)[0]
+        (effect,) = effect_listing.effects_given_out([await self.database.atransact(resolve)], self._serde)
+        notices.resolved(effect.effect_id, effect.status)
+        return effect
 
     # -- what is asked of a run
 

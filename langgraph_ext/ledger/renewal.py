@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 
 from langgraph_ext.database import Database, Tx
 from langgraph_ext.database.forks import Ancestry
-from langgraph_ext.errors import LeaseError, StoreError
+from langgraph_ext.errors import LangGraphExtError, LeaseError, StoreError
 from langgraph_ext.ledger import leases
 from langgraph_ext.ledger.leases import Lease
 
@@ -85,6 +85,12 @@ class Renewal:
         if roster is not None:
             roster.remove(thread_id, epoch)
 
+    def soon(self, act: Callable[[], object]) -> None:
+        """Run something in the renewing thread, if there is one. Takes no lock: a garbage collection may call it."""
+        roster = self._rosters.get(Ancestry.forks)
+        if roster is not None:
+            roster.soon(act)
+
     def close(self, *, wait: bool = True) -> None:
         """Renew nothing more, and wait for the thread to end. May be called twice; does nothing in a forked child."""
         self._closed = True
@@ -125,8 +131,8 @@ class _Roster:
         self._closed = False
         self._looks_at = 0.0
         """When the thread will look what is due, if nobody wakes it."""
-        self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        """True: look anew. False: end. To put into it takes no lock, so that a garbage collection may do it."""
+        self._wake: queue.SimpleQueue[bool | Callable[[], object]] = queue.SimpleQueue()
+        """True: look anew. False: end. Else: run this. To put into it takes no lock: a garbage collection may do it."""
 
     def add(self, held: _Held) -> bool:
         """Take a lease in; False if this is closed."""
@@ -155,6 +161,9 @@ class _Roster:
         if wait and thread is not None and thread is not threading.current_thread():
             thread.join()
 
+    def soon(self, act: Callable[[], object]) -> None:
+        self._wake.put(act)
+
     def let_go(self) -> None:
         self._wake.put(False)
 
@@ -177,9 +186,13 @@ class _Roster:
             self._looks_at = min((held.due for held in self._held.values()), default=now + _IDLE_SECONDS)
             pause = min(max(self._looks_at - now, 0.0), _LONGEST_SECONDS)
         try:
-            return self._wake.get(timeout=pause)
+            told = self._wake.get(timeout=pause)
         except queue.Empty:
             return not is_idle or self._goes_on()
+        if callable(told):
+            _run(told)
+            return True
+        return told
 
     def _goes_on(self) -> bool:
         """Whether a lease was added after all; if not, the next one starts a new thread."""
@@ -231,6 +244,13 @@ class _Roster:
             held.on_lost(error)
         except Exception:
             _LOGGER.exception("thread %r: its lease is lost, and the function that was told of it raised", held.key[0])
+
+
+def _run(act: Callable[[], object]) -> None:
+    try:
+        act()
+    except LangGraphExtError as error:
+        _LOGGER.warning("what an abandoned body came to could not be recorded (%s): %s", error.code, error.details)
 
 
 def _renew_each(tx: Tx, keys: Iterable[tuple[str, int]], *, now_us: int) -> list[LeaseError | None]:

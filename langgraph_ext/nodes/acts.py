@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from langgraph_ext import canonical
 from langgraph_ext.database import Tx
 from langgraph_ext.errors import AdmissionError, InvalidArgument, LangGraphExtError, RecoveryRequired
-from langgraph_ext.ledger import effects, leases
+from langgraph_ext.ledger import effects, leases, notices
 from langgraph_ext.ledger.attempts import EffectClass
 from langgraph_ext.ledger.effect_keys import Key, key_for
 from langgraph_ext.ledger.effect_listing import receipt_of
@@ -170,6 +170,7 @@ class Actor:
                 )
             )
         if self._declared.on_unknown != "retry" and not self._authorized:
+            notices.in_doubt(self._place.thread_id, held.attempt_id, (held.effect_id,))
             refuse(
                 RecoveryRequired(
                     f"nobody knows whether effect {held.name!r} ({held.effect_id}) happened; find out, and record it "

@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from langgraph.errors import ParentCommand
 
 from langgraph_ext.database import Tx
 from langgraph_ext.errors import AdmissionError, LangGraphExtError, RecoveryRequired
-from langgraph_ext.ledger import admission, leases
-from langgraph_ext.ledger.admission import Admitted, Entry, Finished, NotStored, Refused
-from langgraph_ext.ledger.attempts import EffectClass
+from langgraph_ext.ledger import admission, attempts, leases, notices
+from langgraph_ext.ledger.admission import Admitted, Entry, Finished, Mistaken, NotStored, Refused
+from langgraph_ext.ledger.attempts import EffectClass, Part
 from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.nodes.acts import Actor
-from langgraph_ext.nodes.attempt import Run, decoded
+from langgraph_ext.nodes.attempt import Run, Running, decoded
+from langgraph_ext.nodes.called import Called
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.frames import Frame
 from langgraph_ext.nodes.place import Place
@@ -34,6 +37,10 @@ _PAUSES = (0.0005, 0.001, 0.002, 0.005, 0.01)
 """Seconds between looks whether it is; the last one again and again."""
 
 
+_Hindrance = NotStored | Part | Mistaken
+"""Why a body has to wait."""
+
+
 class Result(NamedTuple):
     """The body has run to its end before."""
 
@@ -45,96 +52,143 @@ def leaves_no_trace(place: Place, declared: Declared) -> bool:
     return place.durability == "exit" and declared.effect is EffectClass.NONE
 
 
-def enter(place: Place, declared: Declared) -> Result | Run:
-    """Ask for admission; waits until the checkpoint being executed is stored.
+def enter(place: Place, declared: Declared, called: Called, body: Callable[..., Any]) -> Result | Run:
+    """Ask for admission; waits until the checkpoint being executed is stored, and until it is known which part this is.
+
+    Args:
+        place: Where it stands.
+        declared: What was said of it.
+        called: The call.
+        body: The function.
 
     Raises:
         LangGraphExtError: It is refused, as a signal to LangGraph.
     """
     database = place.saver.database
+    caller = _caller(place, declared, called, body)
+    deadline, pauses = time.monotonic() + _WAIT_SECONDS, iter(_PAUSES)
     try:
-        caller = _caller(place, declared)
-        deadline, pauses = time.monotonic() + _WAIT_SECONDS, iter(_PAUSES)
+        if timed_out := place.saver.timeouts.before(place.task, place.number):
+            database.transact(attempts.have_timed_out, timed_out, now_us=database.clock_us())
         while True:
-            missing = database.read(_missing, caller)
-            if missing is None:
-                answer = database.transact(admission.enter, _entry(caller))
-                if not isinstance(answer, NotStored):
-                    return _answered(caller, answer)
-                missing = answer
-            _refuse_late(caller, missing, deadline)
+            hindrance: _Hindrance | None = _known(caller, database.read(_look, caller))
+            if hindrance is None:
+                answer = _answered(caller, database.transact(admission.enter, _entry(caller)))
+                if not isinstance(answer, NotStored | Mistaken):
+                    return answer
+                hindrance = answer
+            _refuse_late(caller, hindrance, deadline)
             time.sleep(next(pauses, _PAUSES[-1]))
     except LangGraphExtError as error:
         refuse(error)
 
 
-async def aenter(place: Place, declared: Declared) -> Result | Run:
-    """As `enter`."""
+async def aenter(place: Place, declared: Declared, called: Called, body: Callable[..., Any]) -> Result | Run:
+    """As `enter`. One that is cancelled meanwhile leaves no attempt that runs."""
     database = place.saver.database
+    caller = _caller(place, declared, called, body)
+    deadline, pauses = time.monotonic() + _WAIT_SECONDS, iter(_PAUSES)
     try:
-        caller = _caller(place, declared)
-        deadline, pauses = time.monotonic() + _WAIT_SECONDS, iter(_PAUSES)
+        if timed_out := place.saver.timeouts.before(place.task, place.number):
+            await database.atransact(attempts.have_timed_out, timed_out, now_us=database.clock_us())
         while True:
-            missing = await database.aread(_missing, caller)
-            if missing is None:
-                answer = await database.atransact(admission.enter, _entry(caller))
-                if not isinstance(answer, NotStored):
-                    return _answered(caller, answer)
-                missing = answer
-            _refuse_late(caller, missing, deadline)
+            hindrance: _Hindrance | None = _known(caller, await database.aread(_look, caller))
+            if hindrance is None:
+                answer = await _aasked(caller)
+                if not isinstance(answer, NotStored | Mistaken):
+                    return answer
+                hindrance = answer
+            _refuse_late(caller, hindrance, deadline)
             await asyncio.sleep(next(pauses, _PAUSES[-1]))
     except LangGraphExtError as error:
         refuse(error)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+async def _aasked(caller: _Caller) -> Result | Run | Mistaken | NotStored:
+    """Ask. A cancelled await does not undo a commit, so that is waited for, and what was admitted ends at once."""
+    asked = caller.place.saver.database.queue(partial(admission.enter, entry=_entry(caller)))
+    try:
+        return _answered(caller, await asyncio.shield(asked))
+    except asyncio.CancelledError:
+        try:
+            admitted: object = await asked
+        except LangGraphExtError:  # nothing was admitted: to be cancelled is all that is left to tell of
+            admitted = None
+        if isinstance(admitted, Admitted) and isinstance(run := _answered(caller, admitted), Run):
+            async with Running(run):
+                raise
+        raise
+
+
+@dataclass(slots=True, kw_only=True)
 class _Caller:
     """A body before it is admitted."""
 
     place: Place
     declared: Declared
+    called: Called
+    body: Callable[..., Any]
     anchors: tuple[tuple[str, str], ...]
     """The checkpoints being executed that are stored, or will be: those of graphs that have loaded from the saver."""
     invocation: Invocation | None
     """The attached one whose lease the attempt runs under; None if it takes one by itself."""
     owner: Owner
+    part: int | None = None
+    """Which part of its task it is, once that is known."""
+    looks_again: bool = False
+    """Whether what was on record when the try began is not enough."""
 
 
-def _caller(place: Place, declared: Declared) -> _Caller:
+def _caller(place: Place, declared: Declared, called: Called, body: Callable[..., Any]) -> _Caller:
     """See where a body stands, and whether it may stand there.
 
     Raises:
-        AdmissionError: It has effects, and nothing is stored there (`durability_required`).
+        AdmissionError: It has effects, and nothing is stored there (`durability_required`); as a signal to LangGraph.
     """
     acts = declared.effect is not EffectClass.NONE
     if place.durability == "exit" and acts:
-        raise AdmissionError(
-            f'node {place.node!r} has effects and runs under durability="exit", where nothing is stored until the run '
-            'ends; invoke with durability="sync" or "async"',
-            code="durability_required",
+        refuse(
+            AdmissionError(
+                f'node {place.node!r} has effects and runs under durability="exit", where nothing is stored until the '
+                'run ends; invoke with durability="sync" or "async"',
+                code="durability_required",
+            )
         )
     anchors = tuple(each for each in place.anchors if place.saver.loops.has(place.thread_id, each[0]))
     if place.checkpoint_ns not in dict(anchors) and acts:
-        raise AdmissionError(
-            f"node {place.node!r} has effects and runs in a graph that hands nothing to the saver; compile that "
-            "subgraph without checkpointer=False",
-            code="durability_required",
+        refuse(
+            AdmissionError(
+                f"node {place.node!r} has effects and runs in a graph that hands nothing to the saver; compile that "
+                "subgraph without checkpointer=False",
+                code="durability_required",
+            )
         )
     root_id = place.anchors[0][1]
     invocation = place.saver.attached.of(place.config, place.thread_id, root_id)
     owner = Owner.here(f"{place.saver.invocation_id}:{root_id}") if invocation is None else invocation.owner
-    return _Caller(place=place, declared=declared, anchors=anchors, invocation=invocation, owner=owner)
+    return _Caller(
+        place=place,
+        declared=declared,
+        called=called,
+        body=body,
+        anchors=anchors,
+        invocation=invocation,
+        owner=owner,
+    )
 
 
 def _entry(caller: _Caller) -> Entry:
     place, declared = caller.place, caller.declared
+    assert caller.part is not None, "it is claimed before"
     return Entry(
         attempt_id=uuid.uuid4().hex,
         thread_id=place.thread_id,
         checkpoint_ns=place.checkpoint_ns,
         checkpoint_id=place.checkpoint_id,
         task_id=place.task_id,
-        ordinal=place.ordinal,
+        ordinal=caller.part,
+        function=caller.called.function,
+        arguments=caller.called.arguments,
         anchors=caller.anchors,
         node=place.node,
         kind=declared.kind,
@@ -149,37 +203,87 @@ def _entry(caller: _Caller) -> Entry:
     )
 
 
-def _missing(tx: Tx, caller: _Caller) -> NotStored | None:
-    """What is not stored yet; where its put has failed, or the thread is lost, who waits would wait in vain.
+def _look(tx: Tx, caller: _Caller) -> NotStored | Sequence[Part]:
+    """What is not stored yet, else the parts of the task.
+
+    Where its put has failed, or the thread is lost, who waits would wait in vain.
 
     Raises:
         LangGraphExtError: What its put has raised.
         LeaseError: The thread is another's by now (`lease_lost`).
     """
-    missing = admission.not_stored(tx, caller.place.thread_id, caller.anchors)
-    if missing is not None:
-        why = caller.place.saver.unstored.why(caller.place.config, missing.anchor[0])
-        if isinstance(why, LangGraphExtError):
-            raise why
-    if missing is not None and caller.invocation is not None and caller.invocation.lease is not None:
-        leases.check(tx, caller.place.thread_id, caller.invocation.lease.epoch)
+    place = caller.place
+    missing = admission.not_stored(tx, place.thread_id, caller.anchors)
+    if missing is None:
+        if place.now.recorded is None or caller.looks_again:
+            place.now.recorded = attempts.parts_of(tx, *place.task)
+        return place.now.recorded
+    why = place.saver.unstored.why(place.config, missing.anchor[0])
+    if isinstance(why, LangGraphExtError):
+        raise why
+    if caller.invocation is not None and caller.invocation.lease is not None:
+        leases.check(tx, place.thread_id, caller.invocation.lease.epoch)
     return missing
 
 
-def _refuse_late(caller: _Caller, missing: NotStored, deadline: float) -> None:
-    if time.monotonic() > deadline:
+def _known(caller: _Caller, seen: NotStored | Sequence[Part]) -> NotStored | Part | None:
+    """What keeps a call from being admitted yet, by what was seen; if nothing does, it is claimed which part it is.
+
+    Raises:
+        AdmissionError: Nothing tells it from a call that runs (`part_ambiguous`).
+    """
+    if isinstance(seen, NotStored):
+        return seen
+    if caller.part is None:
+        found = caller.place.now.claim(caller.called, caller.body, seen)
+        if isinstance(found, Part):
+            caller.looks_again = True
+            return found
+        caller.part = found
+    return None
+
+
+def _refuse_late(caller: _Caller, hindrance: _Hindrance, deadline: float) -> None:
+    """Give up waiting.
+
+    Raises:
+        AdmissionError: The time is over (`checkpoint_not_stored`, `part_changed`).
+    """
+    if time.monotonic() <= deadline or isinstance(hindrance, Mistaken):
+        return
+    node = caller.place.node
+    if isinstance(hindrance, Part):
         raise AdmissionError(
-            f"node {caller.place.node!r}: checkpoint {missing.anchor[1]!r} of namespace {missing.anchor[0]!r}, which "
-            f"it executes, was not stored within {_WAIT_SECONDS:g} s. Either saving failed (see the log), or the graph "
-            "was compiled with checkpointer=False, or its saver is another one than the node's",
-            code="checkpoint_not_stored",
+            f"node {node!r}: {hindrance.function} was called in this task before with other arguments (attempt "
+            f"{hindrance.attempt_id!r}), and what that did is on record. Whether this is that call again nobody can "
+            "tell, so it neither gets that one's results nor acts anew. Call it with the arguments it had then, or "
+            "make it the node itself, which may be called with anything",
+            code="part_changed",
             retryable=True,
-            details={"checkpoint_ns": missing.anchor[0], "checkpoint_id": missing.anchor[1]},
+            details={"function": hindrance.function, "attempt_id": hindrance.attempt_id},
         )
+    raise AdmissionError(
+        f"node {node!r}: checkpoint {hindrance.anchor[1]!r} of namespace {hindrance.anchor[0]!r}, which it executes, "
+        f"was not stored within {_WAIT_SECONDS:g} s. Either saving failed (see the log), or the graph was compiled "
+        "with checkpointer=False, or its saver is another one than the node's",
+        code="checkpoint_not_stored",
+        retryable=True,
+        details={"checkpoint_ns": hindrance.anchor[0], "checkpoint_id": hindrance.anchor[1]},
+    )
 
 
-def _answered(caller: _Caller, answer: Admitted | Finished | Refused) -> Result | Run:
-    place = caller.place
+def _answered(
+    caller: _Caller, answer: Admitted | Finished | Mistaken | NotStored | Refused
+) -> Result | Run | Mistaken | NotStored:
+    assert caller.part is not None, "it was asked for as one"
+    place = replace(caller.place, ordinal=caller.part)
+    if isinstance(answer, NotStored):
+        return answer
+    _note(place, answer)
+    if isinstance(answer, Mistaken):
+        place.now.disclaim(caller.part)
+        caller.part, caller.looks_again = None, True
+        return answer
     if isinstance(answer, Refused):
         family = RecoveryRequired if answer.code == "recovery_required" else AdmissionError
         raise family(answer.message, code=answer.code, details=answer.details)
@@ -207,4 +311,16 @@ def _answered(caller: _Caller, answer: Admitted | Finished | Refused) -> Result 
         place=place,
         actor=Actor(place, key, answer.run_id, caller.declared, authorized=answer.authorized),
     )
+    if not answer.lease.whole:
+        place.saver.holds.begin(answer.lease)
     return Run(place=place, attempt=attempt, frame=frame, gives_back=not answer.lease.whole)
+
+
+def _note(place: Place, answer: Admitted | Finished | Mistaken | Refused) -> None:
+    """What the operator is told of an admission, now that it is committed."""
+    if answer.lease is not None:
+        notices.taken_over(place.thread_id, answer.lease.epoch, answer.lease.taken_over)
+    if isinstance(answer, Admitted | Refused):
+        notices.given_up(place.thread_id, answer.given_up)
+    if isinstance(answer, Refused) and answer.code == "recovery_required":
+        notices.in_doubt(place.thread_id, str(answer.details["attempt_id"]), answer.effects)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from typing import Any
@@ -89,4 +90,5 @@ def entered(found: Frame) -> Token[Frame | None]:
 
 def left(token: Token[Frame | None]) -> None:
     """The body has ended."""
-    _CURRENT.reset(token)
+    with suppress(ValueError):  # one that is thrown away with its loop ends in a context that never had it
+        _CURRENT.reset(token)

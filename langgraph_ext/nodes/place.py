@@ -6,17 +6,15 @@ stored yet; what is needed of both stands here.
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any, cast
-from weakref import WeakKeyDictionary
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_config
 
 from langgraph_ext.errors import AdmissionError
 from langgraph_ext.ledger.settlement import TaskKey
+from langgraph_ext.nodes.parts import Try, try_of
 from langgraph_ext.saver import LedgerSaver, host
 
 __all__ = ["Place", "here"]
@@ -24,7 +22,7 @@ __all__ = ["Place", "here"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The task that calls a durable body, and which of its durable parts this is."""
+    """The task that calls a durable body."""
 
     saver: LedgerSaver
     thread_id: str
@@ -32,37 +30,32 @@ class Place:
     """The saver's."""
     checkpoint_id: str
     task_id: str
-    ordinal: int
+    now: Try
+    """This try of the task."""
+    number: int
+    """Which try that is, of those that a RetryPolicy makes, from 1."""
     anchors: tuple[tuple[str, str], ...]
     """`(checkpoint_ns, checkpoint_id)` of every checkpoint being executed around it, the root graph's first."""
     node: str
     durability: str
     config: RunnableConfig
     """The node's."""
+    ordinal: int = 0
+    """Which part of its task it is; known once it was admitted."""
 
     @property
     def part(self) -> TaskKey:
         """The task and which of its durable parts, as the ledger names them."""
         return TaskKey(self.thread_id, self.checkpoint_id, self.task_id, self.ordinal)
 
+    @property
+    def task(self) -> tuple[str, str, str]:
+        """Thread, checkpoint and id of the task."""
+        return self.thread_id, self.checkpoint_id, self.task_id
 
-class _Parts:
-    """Counts the durable parts of each try of a task, as long as LangGraph holds it. Safe to use from any thread."""
-
-    def __init__(self) -> None:
-        self._mutex = threading.Lock()
-        self._counted: WeakKeyDictionary[object, Counter[int]] = WeakKeyDictionary()
-        """By task, and number of the try."""
-
-    def next(self, task: object, number: int) -> int:
-        """Which part of this try comes now, from 0."""
-        with self._mutex:
-            counted = self._counted.setdefault(task, Counter())
-            counted[number] += 1
-            return counted[number] - 1
-
-
-_PARTS = _Parts()
+    def is_of(self, body: object) -> bool:
+        """Whether this call is the task's, and not one that its function makes."""
+        return host.is_its_own(self.config, body) and self.now.is_first_of_its_own()
 
 
 def here() -> Place | None:
@@ -80,6 +73,7 @@ def here() -> Place | None:
     configurable: dict[str, Any] = config["configurable"]
     anchors = tuple(sorted(host.checkpoints_in(config).items(), key=lambda anchor: len(anchor[0])))
     task_id = host.inside(config)
+    task, number = host.try_in(config)
     assert checkpoint_id is not None, "a task of a graph with a checkpointer executes a checkpoint"
     assert task_id is not None, "and has an id"
     return Place(
@@ -88,7 +82,8 @@ def here() -> Place | None:
         checkpoint_ns=next((ns for ns, executed in anchors if executed == checkpoint_id), ""),
         checkpoint_id=checkpoint_id,
         task_id=task_id,
-        ordinal=_PARTS.next(*host.try_in(config)),
+        now=try_of(task, number),
+        number=number,
         anchors=anchors or (("", checkpoint_id),),
         node=host.node_in(config),
         durability=host.durability_in(config),

@@ -15,10 +15,12 @@ from typing import Any, Literal, TypeVar, overload
 
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger.attempts import EffectClass
-from langgraph_ext.nodes import attempt, door
+from langgraph_ext.nodes import door
+from langgraph_ext.nodes.attempt import Running
+from langgraph_ext.nodes.called import Called, called_with, own
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.frames import entered, left
-from langgraph_ext.nodes.place import here
+from langgraph_ext.nodes.place import Place, here
 from langgraph_ext.saver.definition import DECLARED
 
 __all__ = ["durable"]
@@ -107,6 +109,12 @@ def _wrapped(fn: Callable[..., Any], declared: Declared) -> Callable[..., Any]:
     return wrapped  # type: ignore[no-any-return]
 
 
+def _called(place: Place, declared: Declared, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Called:
+    if place.is_of(wrapper):
+        return own(wrapper, declared.kind)
+    return called_with(wrapper, declared.kind, args, kwargs)
+
+
 def _wrapper(fn: Any, declared: Declared, given: Any) -> Any:
     @functools.wraps(fn)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -115,10 +123,10 @@ def _wrapper(fn: Any, declared: Declared, given: Any) -> Any:
             return fn(*args, **kwargs)
         if door.leaves_no_trace(place, declared):
             return fn(*args, **given(kwargs, None))
-        admitted = door.enter(place, declared)
+        admitted = door.enter(place, declared, _called(place, declared, wrapper, args, kwargs), wrapper)
         if isinstance(admitted, door.Result):
             return admitted.value
-        with attempt.running(admitted) as running:
+        with Running(admitted) as running:
             token = entered(admitted.frame)
             try:
                 return running.returned(fn(*args, **given(kwargs, admitted.frame)))
@@ -136,10 +144,10 @@ def _awrapper(fn: Any, declared: Declared, given: Any) -> Any:
             return await fn(*args, **kwargs)
         if door.leaves_no_trace(place, declared):
             return await fn(*args, **given(kwargs, None))
-        admitted = await door.aenter(place, declared)
+        admitted = await door.aenter(place, declared, _called(place, declared, wrapper, args, kwargs), wrapper)
         if isinstance(admitted, door.Result):
             return admitted.value
-        async with attempt.arunning(admitted) as running:
+        async with Running(admitted) as running:
             token = entered(admitted.frame)
             try:
                 return running.returned(await fn(*args, **given(kwargs, admitted.frame)))

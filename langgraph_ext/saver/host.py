@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import inspect
 from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError as FutureCancelledError
+from functools import partial
 from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
@@ -21,6 +23,7 @@ from langgraph_ext.ledger.task_paths import is_of_a_node
 __all__ = [
     "CONTROL_CHANNELS",
     "DELTA_COUNTERS",
+    "ERROR",
     "ERROR_SOURCE_NODE",
     "NULL_TASK",
     "SCHEDULED",
@@ -33,9 +36,11 @@ __all__ = [
     "durability_in",
     "from_graph",
     "handlers_in",
+    "has_timeout",
     "input_in",
     "inside",
     "is_cancellation",
+    "is_its_own",
     "is_known_kind",
     "is_of_a_task",
     "is_plain",
@@ -56,10 +61,13 @@ H = TypeVar("H")
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
 """The task id under which LangGraph stores what it was given rather than what a task wrote, such as an answer."""
 
+ERROR = "__error__"
+"""Channel of the error that a task has ended with."""
+
 ERROR_SOURCE_NODE = "__error_source_node__"
 """Channel that marks an error which an error handler takes over."""
 
-CONTROL_CHANNELS = frozenset(("__error__", ERROR_SOURCE_NODE, "__interrupt__", "__resume__"))
+CONTROL_CHANNELS = frozenset((ERROR, ERROR_SOURCE_NODE, "__interrupt__", "__resume__"))
 """Channels whose writes say nothing of whether a task is finished."""
 
 DELTA_COUNTERS = "counters_since_delta_snapshot"
@@ -72,7 +80,9 @@ _RUNTIME = "__pregel_runtime"
 _SAVER = "__pregel_checkpointer"
 _SCRATCHPAD = "__pregel_scratchpad"
 _DURABILITY = "__pregel_durability"
+_CALL = "__pregel_call"
 _HANDLER = "__error_handler__"
+_NODE = "langgraph_node"
 _INSIDE = "__pregel_task_id"
 TASKS = "__pregel_tasks"
 """Channel of the tasks that `Send` has scheduled."""
@@ -111,8 +121,11 @@ def root_of(config: RunnableConfig) -> str | None:
 
 
 def is_of_a_task(metadata: Mapping[str, Any]) -> bool:
-    """Whether a runnable with this metadata runs inside a task of a graph."""
-    return any(key.startswith("langgraph_") for key in metadata)
+    """Whether a runnable with this metadata runs inside a task of a graph.
+
+    Not any key that begins with `langgraph_` says so: LangGraph's API server gives root graphs some of those.
+    """
+    return _NODE in metadata
 
 
 def handlers_in(config: RunnableConfig, kind: type[H]) -> Sequence[H]:
@@ -139,7 +152,7 @@ def checkpoints_in(config: RunnableConfig) -> Mapping[str, str]:
 
 def node_in(config: RunnableConfig) -> str:
     """The node whose task runs; of an error handler's, the one that it handles."""
-    found = (config.get("metadata") or {}).get("langgraph_node", "")
+    found = (config.get("metadata") or {}).get(_NODE, "")
     return str(found).removeprefix(_HANDLER)
 
 
@@ -147,6 +160,33 @@ def try_in(config: RunnableConfig) -> tuple[object, int]:
     """An object of the task's own, as long-lived as the task and fit for weak references; and which try it is."""
     runtime = config["configurable"][_RUNTIME]
     return config["configurable"][_SCRATCHPAD].get_null_resume, runtime.execution_info.node_attempt
+
+
+def is_its_own(config: RunnableConfig, function: object) -> bool:
+    """Whether a function is the one that the task in this config was made of, and not one that this calls.
+
+    LangGraph hands each task what schedules others for it: the one place where a config leads to its task.
+    """
+    call: Any = config["configurable"].get(_CALL)
+    if has_timeout(config):
+        call = inspect.getclosurevars(call).nonlocals.get("call")
+    task = call.args[0]() if isinstance(call, partial) else None
+    if task is None:
+        return False
+    body = getattr(task.proc, "steps", (task.proc,))[0]
+    return any(_plain(getattr(body, each, None)) is function for each in ("func", "afunc"))
+
+
+def has_timeout(config: RunnableConfig) -> bool:
+    """Whether a task runs under a timeout policy, which guards what schedules others by a closure around it."""
+    return inspect.isfunction(config["configurable"].get(_CALL))
+
+
+def _plain(function: Any) -> object:
+    """The function itself, of a method or a partial of it."""
+    while isinstance(function, partial):
+        function = function.func
+    return getattr(function, "__func__", function)
 
 
 def durability_in(config: RunnableConfig) -> str:

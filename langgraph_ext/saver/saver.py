@@ -27,6 +27,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph_ext.database import Append, Closing, Database, Fsync, Tx, on_a_loop, open_database
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import RunLedger, calls
+from langgraph_ext.ledger.holds import Holds
 from langgraph_ext.ledger.renewal import Renewal
 from langgraph_ext.ledger.settlement import Staged
 from langgraph_ext.saver import delta, host, listing, puts, reading, task_writes
@@ -41,6 +42,7 @@ from langgraph_ext.saver.observers import Observer, OnEvent, OnObserverError
 from langgraph_ext.saver.recent import Recent, RecentPut
 from langgraph_ext.saver.removal import Removal
 from langgraph_ext.saver.staging import Staging, beside
+from langgraph_ext.saver.timeouts import Timeouts
 from langgraph_ext.saver.unstored import Unstored
 from langgraph_ext.saver.versions import Version, next_version
 
@@ -93,10 +95,12 @@ class LedgerSaver(Removal, Attaching, Closing):
         """Stands for this saver in the leases that its durable nodes take."""
         self.attached = Attached()
         self.renewal = Renewal(self.database)
+        self.holds = Holds(self.renewal)
         self.loops = Loops()
         self.entries = Entries()
         self.recent = Recent()
         self.staging = Staging()
+        self.timeouts = Timeouts()
         self.seen = Seen()
         self.early = Early()
         self.unstored = Unstored()
@@ -421,6 +425,7 @@ class LedgerSaver(Removal, Attaching, Closing):
             seen=self.seen,
             epoch=epoch_of(invocation),
             started_us=None if invocation is None else invocation.started.pop(task_id, None),
+            timed_out=self.timeouts.ended((address.thread_id, address.checkpoint_id, task_id), writes),
             stored_us=self.database.clock_us(),
         )
 

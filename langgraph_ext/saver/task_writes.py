@@ -11,7 +11,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph_ext import canonical
 from langgraph_ext.database import Append, Tx
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger import calls
+from langgraph_ext.ledger import attempts, calls
 from langgraph_ext.ledger.task_paths import is_send
 from langgraph_ext.saver import facts, host
 from langgraph_ext.saver.config import Address, text
@@ -36,6 +36,8 @@ class TaskWrites(NamedTuple):
     """Under which epoch it is stored; None if under no lease."""
     regular: bool
     """Whether it holds no error, interrupt, answer or scheduled task."""
+    timed_out: tuple[str, ...] = ()
+    """Attempts of the task that were cancelled by the timeout which it tells of."""
 
 
 def prepare(
@@ -50,6 +52,7 @@ def prepare(
     epoch: int | None,
     stored_us: int,
     started_us: int | None = None,
+    timed_out: tuple[str, ...] = (),
 ) -> TaskWrites:
     """Check and encode, in the caller's thread.
 
@@ -64,6 +67,7 @@ def prepare(
         epoch: Under which epoch they are stored; None if under no lease.
         stored_us: When: microseconds since the epoch, UTC.
         started_us: When the task began, if that is known.
+        timed_out: Attempts of the task that were cancelled by the timeout which they tell of.
 
     Raises:
         InvalidArgument: The config names no checkpoint, or a name cannot be stored.
@@ -105,7 +109,7 @@ def prepare(
         if started_us is not None:
             details["started_us"] = started_us
         row["details"] = canonical.encode_plain(details).decode()
-    return TaskWrites(None, row, call, epoch, regular)
+    return TaskWrites(None, row, call, epoch, regular, timed_out)
 
 
 def may_linger(written: TaskWrites, task_path: str) -> bool:
@@ -144,6 +148,8 @@ def store(tx: Tx, written: TaskWrites, early: Early | None = None, *, again: boo
         tx.run("call_append_fenced", **row)
     if call is not None and not calls.record(tx, call) and early is not None:
         early.add(call)
+    if written.timed_out:
+        attempts.have_timed_out(tx, written.timed_out, now_us=int(str(row["stored_us"])))
     return _answer(written)
 
 

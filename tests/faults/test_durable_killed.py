@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from langgraph_ext import RunLedger
-from tests.support import faults
+from tests.support import faults, killed_parts
 from tests.support.killed_durable import authorize, ran, run
 
 
@@ -88,3 +88,14 @@ def test_l18_a_run_whose_process_was_killed_is_cancelled_at_once(tmp_path: Path,
     assert ("cancelled", "unknown") == (cancelled.status, effect.status)
     code, _ = faults.run(run, folder, "sync", "sync", "write", True, attached).value()
     assert ("cancelled", 1) == (code, ran(folder).count("paid"))
+
+
+@pytest.mark.parametrize("form", ["sync", "async"])
+def test_l29_after_a_crash_no_tool_call_is_given_what_its_neighbour_did(tmp_path: Path, form: str) -> None:
+    """One had paid when the process died; in the next it comes last. Each pays once, and is told of its own payment."""
+    folder = str(tmp_path)
+    assert faults.run(killed_parts.run, folder, form, "a", False).killed
+    told, paid = faults.run(killed_parts.run, folder, form, "b", True).value()
+
+    assert {"call a": "paid a", "call b": "paid b"} == told
+    assert ["a", "b"] == paid

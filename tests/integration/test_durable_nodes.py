@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,11 +13,11 @@ import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.errors import NodeError
+from langgraph.errors import NodeError, NodeTimeoutError
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
-from langgraph.types import Command, RetryPolicy, interrupt
+from langgraph.types import Command, RetryPolicy, Send, TimeoutPolicy, interrupt
 
 from langgraph_ext import LedgerSaver
 from langgraph_ext.errors import AdmissionError, InvalidArgument, RecoveryRequired
@@ -92,7 +93,7 @@ def test_l22_several_durable_parts_of_one_task_are_told_apart(acts: Acts) -> Non
 
 def test_l22_parts_that_run_side_by_side_are_told_apart(saver: LedgerSaver, loop: asyncio.AbstractEventLoop) -> None:
     acts = Acts(saver, "async", "sync", loop)
-    parts = [acts.node(name) for name in ("first", "second")]
+    parts = [acts.node(name, kind=name) for name in ("first", "second")]
 
     async def both(state: State) -> Any:
         return {
@@ -208,6 +209,35 @@ def test_l49_a_cancelled_body_is_on_record(saver: LedgerSaver, loop: asyncio.Abs
     loop.run_until_complete(story())
 
     assert ([("slow", 1, "cancelled")], False) == (acts.attempts(), acts.lease()[1])
+
+
+def test_l49_who_is_cancelled_while_it_asks_leaves_no_attempt_that_runs(
+    saver: LedgerSaver, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit that has begun is not undone: what it admitted ends at once, and the next is admitted."""
+    acts = Acts(saver, "async", "sync", loop)
+    asks, enter = threading.Event(), admission.enter
+
+    def slowly(tx: Any, entry: Any) -> Any:
+        asks.set()
+        time.sleep(0.1)
+        return enter(tx, entry)
+
+    app = line(saver, a=acts.node("a"))
+
+    async def story() -> None:
+        running = asyncio.create_task(app.ainvoke({"log": []}, CONFIG, durability="sync"))
+        await asyncio.to_thread(asks.wait)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(admission, "enter", slowly)
+        loop.run_until_complete(story())
+    assert ([("a", 1, "cancelled")], [], False) == (acts.attempts(), acts.ran, acts.lease()[1])
+    acts.run(app, None)
+
+    assert [("a", 1, "cancelled"), ("a", 2, "succeeded")] == acts.attempts()
 
 
 def test_l11_a_body_may_say_that_nobody_knows_how_it_ended(acts: Acts) -> None:
@@ -480,3 +510,186 @@ def test_a_durable_tool_of_a_tool_node(acts: Acts) -> None:
 
     assert ["2", "4"] == [str(each.content) for each in app.get_state(CONFIG).values["messages"][1:]]
     assert [("tools", 1, "succeeded")] * 2 == acts.attempts()
+
+
+# -- timeouts
+
+
+def _timed(acts: Acts, policy: TimeoutPolicy, body: Any, **options: Any) -> Any:
+    builder = StateGraph(State).add_node("slow", body, timeout=policy, **options)
+    return builder.add_edge(START, "slow").compile(checkpointer=acts.saver)
+
+
+def _slow(times: int, seconds: float = 30.0, **options: Any) -> Any:
+    """A body that takes too long so many times."""
+    left = iter(range(times))
+
+    @durable(**options)
+    async def slow(state: State) -> Any:
+        for _ in left:
+            await asyncio.sleep(seconds)
+        return {"log": ["in time"]}
+
+    return slow
+
+
+@pytest.fixture
+def timed(saver: LedgerSaver, loop: asyncio.AbstractEventLoop) -> Acts:
+    """LangGraph has timeouts for async nodes only."""
+    return Acts(saver, "async", "sync", loop)
+
+
+@pytest.mark.parametrize("policy", [TimeoutPolicy(run_timeout=0.05), TimeoutPolicy(idle_timeout=0.05)])
+def test_l49_a_body_that_takes_too_long_is_timed_out(timed: Acts, policy: TimeoutPolicy) -> None:
+    """Known when LangGraph stores its error; the next one may be in time."""
+    app = _timed(timed, policy, _slow(1))
+    with pytest.raises(NodeTimeoutError):
+        timed.run(app)
+    assert ([("slow", 1, "timed_out")], False) == (timed.attempts(), timed.lease()[1])
+    timed.run(app, None)
+
+    assert [("slow", 1, "timed_out"), ("slow", 2, "succeeded")] == timed.attempts()
+    assert ["attempt.timed_out", "attempt.started", "attempt.succeeded"] == timed.events("attempt")[-3:]
+    assert [] == timed.saver.ledger.verify()
+
+
+def test_l49_a_timeout_that_a_retry_policy_repeats_is_on_record(timed: Acts) -> None:
+    """LangGraph stores no error of it: that it is tried again says what it was."""
+    retry = RetryPolicy(initial_interval=0.05, jitter=False)
+    timed.run(_timed(timed, TimeoutPolicy(run_timeout=0.05), _slow(2), retry_policy=retry))
+
+    assert [("slow", 1, "timed_out"), ("slow", 2, "timed_out"), ("slow", 3, "succeeded")] == timed.attempts()
+
+
+def test_l49_a_timeout_in_a_subgraph_is_on_record(timed: Acts) -> None:
+    inner = (
+        StateGraph(State).add_node("slow", _slow(1), timeout=TimeoutPolicy(run_timeout=0.05)).add_edge(START, "slow")
+    )
+    with pytest.raises(NodeTimeoutError):
+        timed.run(line(timed.saver, sub=inner.compile()))
+
+    assert [("slow", 1, "timed_out")] == timed.attempts()
+
+
+def test_l49_a_body_that_cleans_up_after_its_timeout_is_timed_out(timed: Acts) -> None:
+    """It ends behind LangGraph's error."""
+
+    @durable
+    async def slow(state: State) -> Any:
+        try:
+            await asyncio.sleep(30)
+        finally:
+            await asyncio.sleep(0.1)
+
+    async def story(app: Any) -> None:
+        with pytest.raises(NodeTimeoutError):
+            await app.ainvoke({"log": []}, CONFIG, durability="sync")
+        await asyncio.sleep(0.2)
+
+    timed.loop.run_until_complete(story(_timed(timed, TimeoutPolicy(run_timeout=0.05), slow)))
+
+    assert ([("slow", 1, "timed_out")], False) == (timed.attempts(), timed.lease()[1])
+
+
+def test_l49_who_is_cancelled_before_its_timeout_is_cancelled(timed: Acts) -> None:
+    """Also if the next one times out."""
+    entered = asyncio.Event()
+
+    @durable
+    async def slow(state: State) -> Any:
+        entered.set()
+        await asyncio.sleep(30)
+
+    app = _timed(timed, TimeoutPolicy(run_timeout=0.5), slow)
+
+    async def cancelled() -> None:
+        running = asyncio.create_task(app.ainvoke({"log": []}, CONFIG, durability="sync"))
+        await entered.wait()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        while timed.attempts() == [("slow", 1, "running")]:  # LangGraph does not wait for a body with a timeout
+            await asyncio.sleep(0.01)
+
+    timed.loop.run_until_complete(cancelled())
+    assert [("slow", 1, "cancelled")] == timed.attempts()
+    with pytest.raises(NodeTimeoutError):
+        timed.run(app, None)
+
+    assert [("slow", 1, "cancelled"), ("slow", 2, "timed_out")] == timed.attempts()
+
+
+def test_l49_a_timed_out_bodys_effect_is_in_doubt(timed: Acts) -> None:
+    @durable(effect="write")
+    async def slow(state: State, frame: Frame) -> Any:
+        async def call(key: str) -> str:
+            await asyncio.sleep(30)
+            return "never"
+
+        return {"log": [await frame.aonce("act", {}, call)]}
+
+    app = _timed(timed, TimeoutPolicy(run_timeout=0.05), slow)
+    with pytest.raises(NodeTimeoutError):
+        timed.run(app)
+    with pytest.raises(RecoveryRequired):
+        timed.run(app, None)
+
+    assert [("slow", 1, "timed_out")] == timed.attempts()
+    assert [True] == [each.in_doubt for each in timed.saver.ledger.effects()]
+
+
+# -- Send, Command, refusals
+
+
+def test_l22_each_task_of_a_send_is_a_visit_of_its_own(acts: Acts) -> None:
+    """Of one node, at one checkpoint."""
+    app = fan(acts.saver, "n", "n", "n", n=acts.node("n", lambda frame: {"log": [frame.attempt_id]}))
+    acts.run(app)
+
+    assert [("n", 1, "succeeded")] * 3 == acts.attempts()
+    assert 3 == len(set(app.get_state(CONFIG).values["log"][2:-1]))
+
+
+def test_l4_a_command_goes_where_it_says_and_is_settled(acts: Acts) -> None:
+    """An update, a node, and a task that it sends."""
+    to = [Send("other", {"log": []}), "last"]
+    away = acts.node("a", lambda frame: Command(goto=to, update={"log": ["going"]}))
+    builder = StateGraph(State).add_node("a", away, destinations=("other", "last"))
+    builder.add_node("other", acts.node("other")).add_node("last", says("last"))
+    app = builder.add_edge(START, "a").compile(checkpointer=acts.saver)
+    acts.run(app)
+
+    assert ["going", "in", "last", "other"] == sorted(app.get_state(CONFIG).values["log"])
+    assert [("a", 1, "succeeded"), ("other", 1, "succeeded")] == acts.attempts()
+
+
+def test_l20_a_refusal_is_no_failure_to_langgraph(acts: Acts) -> None:
+    """No policy repeats it, no error handler takes it over, nothing is written: the thread goes on when it may."""
+    handled: list[str] = []
+
+    def body(frame: Frame) -> Any:
+        if frame.number == 1:
+            raise AttemptInterrupted("lost", "the line went dead")
+        return {"log": ["done"]}
+
+    def handler(frame: Frame) -> Any:
+        handled.append(frame.node)
+        return {"log": ["handled"]}
+
+    def build(**policies: Any) -> Any:
+        builder = StateGraph(State).add_node("a", acts.node("a", body, effect="opaque"), **policies)
+        return builder.add_edge(START, "a").compile(checkpointer=acts.saver)
+
+    with pytest.raises(AttemptInterrupted):
+        acts.run(build())
+    retry = RetryPolicy(max_attempts=5, retry_on=Exception, initial_interval=0.01)
+    guarded = build(retry_policy=retry, error_handler=_handles(acts, handler))
+    before = acts.events("visit", "attempt")
+    with pytest.raises(RecoveryRequired) as refusal:
+        acts.run(guarded, None)
+    assert (["a"], [], ("a",)) == (acts.ran, handled, guarded.get_state(CONFIG).next)
+    assert before == acts.events("visit", "attempt")
+    acts.saver.ledger.authorize_recovery(str(refusal.value.details["attempt_id"]))
+    acts.run(guarded, None)
+
+    assert (["in", "done"], []) == (guarded.get_state(CONFIG).values["log"], handled)
+    assert not acts.lease()[1]

@@ -23,6 +23,9 @@ class ServerAdapter(BaseCheckpointSaver[str]):
         super().__init__(serde=saver.serde)
         self.saver, self.run_id = saver, run_id
 
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.saver, name)
+
     def get_next_version(self, current: Any, channel: None) -> str:
         counter = 0 if current is None else int(str(current).split(".")[0])
         return f"{counter + 1:032}.{random.random():.16f}"

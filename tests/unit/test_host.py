@@ -8,10 +8,11 @@ from langgraph._internal import _constants as constants
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde import types
+from langgraph.config import get_config
 from langgraph.errors import NodeError
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph
-from langgraph.types import Send
+from langgraph.types import Send, TimeoutPolicy
 
 from langgraph_ext.ledger.records import VisitKind
 from langgraph_ext.ledger.task_paths import Task, is_of_a_node, is_send, task_of
@@ -172,3 +173,60 @@ def test_joins_are_complete_when_all_have_come() -> None:
     assert {"join:a+b:end"} == {name for values in spy.values for name in values if name.startswith("join:")}
     assert not host.may_go_on({"join:a+b:end": {"a"}})
     assert not host.may_go_on({"join:a+b:end": ({"a", "b"}, False)})
+
+
+SEEN: dict[str, tuple[bool, bool]] = {}
+
+
+def look(name: str, function: object) -> dict[str, Any]:
+    """Note whether a function is its task's own, and whether that has a timeout."""
+    SEEN[name] = host.is_its_own(get_config(), function), host.has_timeout(get_config())
+    return {"log": [1]}
+
+
+def inner() -> None:
+    """What a node calls."""
+
+
+def own(state: State) -> dict[str, Any]:
+    look("an inner one", inner)
+    return look("node", own)
+
+
+async def timed(state: State) -> dict[str, Any]:
+    return look("timed", timed)
+
+
+class Agent:
+    def act(self, state: State) -> dict[str, Any]:
+        return look("method", Agent.act)
+
+
+def recovers(state: State, error: NodeError) -> dict[str, Any]:
+    return look("handler", recovers)
+
+
+def breaks(state: State) -> None:
+    raise ValueError
+
+
+def halve(number: int) -> int:
+    look("task", halve)
+    return number
+
+
+def calls(state: State) -> dict[str, Any]:
+    return {"log": [task(halve)(1).result()]}
+
+
+async def test_a_tasks_own_function_is_told_from_those_that_it_calls() -> None:
+    """By what LangGraph hands each task to schedule others with; under a timeout policy, by what guards that."""
+    leaf = StateGraph(State).add_node("timed", timed, timeout=TimeoutPolicy(run_timeout=9)).add_edge(START, "timed")
+    builder = StateGraph(State).add_node(own).add_node("sub", leaf.compile()).add_node("method", Agent().act)
+    builder.add_node("breaks", breaks, error_handler=recovers).add_node(calls)
+    for name in ("own", "sub", "method", "breaks", "calls"):
+        builder.add_edge(START, name)
+    await builder.compile(checkpointer=InMemorySaver()).ainvoke({"log": []}, {"configurable": {"thread_id": "t"}})
+
+    own_ones = dict.fromkeys(("node", "method", "handler", "task"), (True, False))
+    assert {"an inner one": (False, False), "timed": (True, True), **own_ones} == SEEN

@@ -18,7 +18,7 @@ WHERE attempt_id = :attempt_id AND status = :expected;
 -- name: attempt_get
 SELECT
     attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,
-    effect, started_us, ended_us, authorized_us
+    effect, started_us, ended_us, authorized_us, function, arguments
 FROM attempt WHERE attempt_id = :attempt_id;
 
 -- name: attempt_go_on
@@ -30,11 +30,28 @@ WHERE attempt_id = :attempt_id AND status = 'paused';
 -- The newest attempt of a visit.
 SELECT
     attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,
-    effect, started_us, ended_us, authorized_us
+    effect, started_us, ended_us, authorized_us, function, arguments
 FROM attempt
 WHERE thread_id = :thread_id AND checkpoint_id = :checkpoint_id AND task_id = :task_id AND ordinal = :ordinal
 ORDER BY number DESC
 LIMIT 1;
+
+-- name: attempt_parts
+-- The attempts of a task, part by part. One holds something if it would matter that another call is taken for it.
+SELECT
+    attempt_id, ordinal, function, arguments,
+    authorized_us IS NULL AND (
+        status IN ('succeeded', 'paused')
+        OR (effect = 'opaque' AND status IN ('running', 'interrupted'))
+        OR EXISTS (
+            SELECT 1 FROM effect AS act
+            WHERE act.thread_id = attempt.thread_id AND act.checkpoint_id = attempt.checkpoint_id
+                AND act.task_id = attempt.task_id AND act.ordinal = attempt.ordinal AND act.status <> 'not_happened'
+        )
+    ) AS holds
+FROM attempt
+WHERE thread_id = :thread_id AND checkpoint_id = :checkpoint_id AND task_id = :task_id
+ORDER BY ordinal, number;
 
 -- name: attempt_settle
 -- Compare-and-set.
@@ -45,15 +62,19 @@ WHERE attempt_id = :attempt_id AND status = :expected AND epoch = :epoch;
 -- No row changes when this very attempt is there already.
 INSERT INTO attempt (
     attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, node, kind, effect,
-    started_us
+    started_us, function, arguments
 ) SELECT
     :attempt_id, :run, :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :ordinal,
     (
         SELECT coalesce(max(number), 0) + 1 FROM attempt
         WHERE thread_id = :thread_id AND checkpoint_id = :checkpoint_id AND task_id = :task_id AND ordinal = :ordinal
     ),
-    :epoch, 'running', :node, :kind, :effect, :started_us
+    :epoch, 'running', :node, :kind, :effect, :started_us, :function, :arguments
 WHERE NOT EXISTS (SELECT 1 FROM attempt WHERE attempt_id = :attempt_id);
+
+-- name: attempt_timed_out
+-- Compare-and-set. It has ended when it was cancelled; only why is known better now.
+UPDATE attempt SET status = 'timed_out' WHERE attempt_id = :attempt_id AND status = 'cancelled';
 
 -- name: attempt_writes
 SELECT writes FROM attempt WHERE attempt_id = :attempt_id;
@@ -65,7 +86,7 @@ DELETE FROM attempt WHERE thread_id = :thread_id;
 -- Running under an epoch that is over.
 SELECT
     attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,
-    effect, started_us, ended_us, authorized_us
+    effect, started_us, ended_us, authorized_us, function, arguments
 FROM attempt
 WHERE thread_id = :thread_id AND status = 'running' AND epoch < :epoch
 ORDER BY epoch;
@@ -73,7 +94,7 @@ ORDER BY epoch;
 -- name: attempts_of_run
 SELECT
     attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,
-    effect, started_us, ended_us, authorized_us
+    effect, started_us, ended_us, authorized_us, function, arguments
 FROM attempt WHERE run = :run;
 
 -- name: attempts_of_run_delete
