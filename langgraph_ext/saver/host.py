@@ -15,7 +15,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import NodeTimeoutError
 from langgraph.types import Interrupt
 
-from langgraph_ext.ledger.task_paths import is_of_a_node
+from langgraph_ext.ledger.task_paths import is_of_a_node, path_text
+from langgraph_ext.ledger.visit_rows import Task
 
 __all__ = [
     "CONTROL_CHANNELS",
@@ -25,6 +26,7 @@ __all__ = [
     "SCHEDULED",
     "TASKS",
     "around",
+    "around_loop",
     "checkpoint_of",
     "checkpoints_in",
     "drain",
@@ -44,6 +46,7 @@ __all__ = [
     "root_of",
     "saver_in",
     "sends",
+    "task_in",
     "task_of",
     "try_in",
 ]
@@ -133,6 +136,20 @@ def node_in(config: RunnableConfig) -> str:
     """The node whose task runs; of an error handler's, the one that it handles."""
     found = (config.get("metadata") or {}).get("langgraph_node", "")
     return str(found).removeprefix(_HANDLER)
+
+
+def task_in(config: RunnableConfig) -> Task | None:
+    """The task that runs with this config; None if none does."""
+    task_id = inside(config)
+    path = (config.get("metadata") or {}).get("langgraph_path")
+    if task_id is None or path is None:
+        return None
+    return Task(task_id=task_id, task_path=path_text(path), node=node_in(config))
+
+
+def around_loop(config: RunnableConfig) -> Task | None:
+    """The task that runs the loop of a subgraph, by the config with which that loop asks a saver."""
+    return task_in(config) if from_graph(config) else None
 
 
 def try_in(config: RunnableConfig) -> tuple[object, int]:
