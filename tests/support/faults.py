@@ -125,6 +125,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.database.children",
         "tests.faults.children",
         "tests.support.killed_durable",
+        "tests.support.killed_inside",
         "tests.support.killed_ledger",
         "tests.support.leased",
         "tests.support.effects",
