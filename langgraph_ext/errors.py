@@ -66,10 +66,10 @@ class AdmissionError(LangGraphExtError):
     Codes: `attempt_running` (an attempt of the same task runs under the same lease), `retry_exhausted` (as many
     attempts as were allowed have ended without success), `cancelled` (somebody has cancelled the run),
     `transition_limit` (the run has made as many visits as were allowed), `checkpoint_not_stored` (the checkpoint being
-    executed was not stored in time; retryable), `durability_required` (a node with effects runs where nothing is stored
-    until the end), `ledger_missing` (the graph has no LedgerSaver), `part_changed` (a call inside a task comes with
-    other arguments than the one that is on record; retryable), `part_ambiguous` (nothing would tell two calls of a task
-    apart after a crash).
+    executed was not stored in time, or will not be, for what `__cause__` names; retryable), `durability_required` (a
+    node with effects runs where nothing is stored until the end), `ledger_missing` (the graph has no LedgerSaver),
+    `part_changed` (a call inside a task comes with other arguments than the one that is on record; retryable),
+    `part_ambiguous` (nothing would tell two calls of a task apart after a crash).
     """
 
     code = "admission_refused"

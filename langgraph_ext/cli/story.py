@@ -83,7 +83,8 @@ def run_node(
     teller = _Teller(run=run, asked=asked, done=done, tried=tried, several=several, shown=shown)
     children = [teller.node(branch) for branch in _grown(visits)]
     children += [attempt_node(attempt, named=True) for attempt in tried_by_nobody]
-    children += teller.effects(done_by_nobody) + teller.questions(asked_by_nobody)
+    children += [effect_node(effect, shown, named=True) for effect in done_by_nobody]
+    children += teller.questions(asked_by_nobody)
     notes = (*_of_run(run, now), _doubts(effects))
     return Node(label=f"run {run.run_id}", status=run.status, notes=notes, children=tuple(children))
 
@@ -96,9 +97,10 @@ def _doubts(effects: Sequence[Effect]) -> str:
 def attempt_node(attempt: AttemptRecord, *, named: bool = False) -> Node:
     """An attempt, and how it ended; with the name of its node where that does not stand above it."""
     return Node(
-        label=f"{attempt.node} attempt {attempt.number}" if named else f"attempt {attempt.number}",
+        label=f"{attempt.node_path} attempt {attempt.number}" if named else f"attempt {attempt.number}",
         status=attempt.status,
         notes=(
+            _round(attempt.iteration_path) if named else "",
             f"id {attempt.attempt_id}",
             str(attempt.effect) if attempt.status is AttemptStatus.INTERRUPTED else "",
             "authorized" if attempt.authorized_at is not None else "",
@@ -106,18 +108,25 @@ def attempt_node(attempt: AttemptRecord, *, named: bool = False) -> Node:
     )
 
 
-def effect_node(effect: Effect, shown: Shown) -> Node:
-    """An effect, and where it stands."""
+def effect_node(effect: Effect, shown: Shown, *, named: bool = False) -> Node:
+    """An effect, and where it stands; with the path of its node where that does not stand above it."""
+    of = f"{effect.node_path} " if named else ""
     return Node(
-        label=f"effect {effect.name}" + (f" [{effect.part}]" if effect.part else ""),
+        label=f"{of}effect {effect.name}" + (f" [{effect.part}]" if effect.part else ""),
         status=effect.status,
         notes=(
+            _round(effect.iteration_path) if named else "",
             "in doubt" if effect.in_doubt and effect.status is not EffectStatus.UNKNOWN else "",
             f"id {effect.effect_id}",
             f"{effect.tries} calls" if effect.tries > 1 else "",
             "" if effect.receipt_type is None else shown(effect),
         ),
     )
+
+
+def _round(iteration_path: Sequence[int]) -> str:
+    """Which round of its loops something is of, if they have come to more than one."""
+    return f"round {'/'.join(map(str, iteration_path))}" if any(each > 1 for each in iteration_path) else ""
 
 
 def span_of(run: Run, now: datetime) -> str:

@@ -4,6 +4,7 @@
 transaction, `read` and `aread` run it on a connection that cannot write. Nothing outside this package imports a driver.
 """
 
+from langgraph_ext.database.app_tx import AppTx
 from langgraph_ext.database.appends import Append
 from langgraph_ext.database.closing import Closing
 from langgraph_ext.database.connection import Fsync
@@ -14,6 +15,7 @@ from langgraph_ext.database.tx import GREATEST, Row, Tx
 __all__ = [
     "GREATEST",
     "Answer",
+    "AppTx",
     "Append",
     "Closing",
     "Database",

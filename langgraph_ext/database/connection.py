@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from langgraph_ext.database import wal
+from langgraph_ext.database.app_tx import AppTx, Guard, run_guarded
 from langgraph_ext.database.tx import Cursor
 from langgraph_ext.errors import StoreError
 
@@ -118,6 +119,14 @@ class WriteConnection:
     def run_alone(self, sql: str, params: Sequence[object]) -> int:
         """Run one statement as a transaction of its own, committed when this returns; the number of rows it changed."""
         return self._first(sql, params).rowcount
+
+    def run_apart(self, fn: Callable[[AppTx], object]) -> None:
+        """Run an application's function in the open transaction; see app_tx.py."""
+        run_guarded(self, fn)
+
+    def set_guard(self, guard: Guard | None) -> None:
+        """Ask `guard` about every statement that is compiled from here on; None asks nobody."""
+        self._connection.set_authorizer(guard)
 
     def commit(self) -> None:
         """Commit; under `fsync="full"` it returns once the log is synced."""

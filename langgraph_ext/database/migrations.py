@@ -22,7 +22,7 @@ from langgraph_ext.database.queries import layer_folders
 from langgraph_ext.database.tx import Cursor
 from langgraph_ext.errors import StoreError
 
-__all__ = ["Migration", "all_migrations", "check", "migrate", "statements"]
+__all__ = ["Migration", "all_migrations", "check", "migrate", "own_tables", "statements"]
 
 _NAME = re.compile(r"^(?P<number>\d{4})_(?P<noun>\w+)\.sql$")
 _OLDEST_READER = re.compile(r"^-- oldest_reader: (?P<number>\d+)$", re.MULTILINE)
@@ -38,6 +38,8 @@ CREATE TABLE migration (
     oldest_reader INTEGER NOT NULL,
     applied_us    INTEGER NOT NULL
 )"""
+
+_TABLE = re.compile(r"^CREATE TABLE (?P<name>\w+)", re.MULTILINE)
 
 _RECORD = "INSERT INTO migration VALUES (:number, :name, :checksum, :oldest_reader, :applied_us)"
 
@@ -98,6 +100,13 @@ def all_migrations() -> tuple[Migration, ...]:
                 raise ValueError(f"migrations {found[number].name!r} and {entry.name!r} have one number")
             found[number] = Migration(number=number, name=entry.name, sql=text, oldest_reader=int(header["number"]))
     return tuple(found[number] for number in sorted(found))
+
+
+@cache
+def own_tables() -> frozenset[str]:
+    """The tables of this package, by the names that the migrations give them."""
+    made = [_RECORDS, *(migration.sql for migration in all_migrations())]
+    return frozenset(found["name"].lower() for script in made for found in _TABLE.finditer(script))
 
 
 def statements(script: str) -> list[str]:

@@ -182,7 +182,7 @@ class SqliteBackend:
             stored = connection.execute(*self._joined(list(appends))).rowcount
             return [(append.stored if stored == len(part) else None, None) for append in appends]
         (call,) = part
-        tx = Tx(connection.execute, self._queries(), repeated=call.attempted)
+        tx = Tx(connection.execute, self._queries(), repeated=call.attempted, run_apart=connection.run_apart)
         return [(call.fn(tx) if call.fn else None, None)]
 
     def _one_by_one(self, group: list[Queued], error: BaseException) -> None:

@@ -35,7 +35,7 @@ class Cursor(Protocol):
 class Tx:
     """An open transaction. Valid only inside the function it was given to."""
 
-    __slots__ = ("_execute", "_queries", "repeated")
+    __slots__ = ("_execute", "_queries", "_run_apart", "repeated")
 
     def __init__(
         self,
@@ -43,9 +43,11 @@ class Tx:
         queries: Mapping[str, str],
         *,
         repeated: bool = False,
+        run_apart: Callable[[Any], None] | None = None,
     ) -> None:
         self._execute = execute
         self._queries = queries
+        self._run_apart = run_apart
         self.repeated = repeated
         """Whether this transaction was tried before and nobody knows if it was committed: look, before adding rows."""
 
@@ -67,3 +69,11 @@ class Tx:
     def run(self, name: str, /, **params: object) -> int:
         """Run a statement that returns no rows; the number of rows it changed."""
         return self._execute(self._queries[name], params).rowcount
+
+    def apart(self, fn: Callable[[Any], object]) -> None:
+        """Run an application's function `fn(app_tx)` on its own tables in this transaction (app_tx.py).
+
+        What it raises is to end the transaction: what it has written by then stands in it.
+        """
+        assert self._run_apart is not None, "a transaction that writes has it"
+        self._run_apart(fn)

@@ -23,6 +23,7 @@ from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.runs import At
 from langgraph_ext.ledger.settlement import TaskKey
+from langgraph_ext.ledger.visit_rows import Level, Numbered, number
 
 __all__ = ["Admitted", "Entry", "Finished", "Mistaken", "NotStored", "Refused", "authorize", "enter", "not_stored"]
 
@@ -48,6 +49,8 @@ class Entry:
 
     All of them were seen to be stored (`not_stored`).
     """
+    levels: tuple[Level, ...]
+    """The tasks around it, outermost first, and its own."""
     node: str
     kind: str | None
     effect: EffectClass
@@ -81,6 +84,8 @@ class Admitted(NamedTuple):
     """Whether somebody let it act, in spite of what the one before has left in doubt."""
     given_up: tuple[str, ...]
     """Attempts of earlier epochs whose ends can come no more."""
+    stands: Numbered
+    """Where its visit stands."""
 
 
 class Finished(NamedTuple):
@@ -158,8 +163,15 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
     if last is not None and last.status is AttemptStatus.PAUSED:
         effects.doubt_left(tx, [last.attempt_id], now_us=entry.now_us)
         attempt = attempts.go_on(tx, last, epoch=lease.epoch, now_us=entry.now_us)
-        authorized = attempts.is_authorized(tx, attempt)
-        return Admitted(attempt, lease, run_id, goes_on=True, authorized=authorized, given_up=given_up)
+        return Admitted(
+            attempt,
+            lease,
+            run_id,
+            goes_on=True,
+            authorized=attempts.is_authorized(tx, attempt),
+            given_up=given_up,
+            stands=_stands(tx, entry, run),
+        )
     refused = _beyond(tx, entry, run) if last is None else _refusal(tx, entry, last)
     if refused is not None:
         _give_back(tx, entry, lease)
@@ -183,8 +195,19 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
         arguments=entry.arguments,
     )
     attempts.append_attempt_event(tx, attempt, "started", now_us=entry.now_us)
-    authorized = last is not None and last.authorized_us is not None
-    return Admitted(attempt, lease, run_id, goes_on=False, authorized=authorized, given_up=given_up)
+    return Admitted(
+        attempt,
+        lease,
+        run_id,
+        goes_on=False,
+        authorized=last is not None and last.authorized_us is not None,
+        given_up=given_up,
+        stands=_stands(tx, entry, run),
+    )
+
+
+def _stands(tx: Tx, entry: Entry, run: int) -> Numbered:
+    return number(tx, run=run, thread_id=entry.thread_id, levels=entry.levels)
 
 
 def _give_back(tx: Tx, entry: Entry, lease: Lease) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from langgraph_ext.database import Tx
+from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger import admission, attempts
 from langgraph_ext.ledger.attempts import Attempt
 from langgraph_ext.ledger.records import AttemptRecord
 from langgraph_ext.ledger.rows import moment, run_named, text_or_none
+from langgraph_ext.ledger.visit_rows import iteration_of, numbered_in
 
 __all__ = ["ask_attempts", "ask_to_authorize"]
 
@@ -26,10 +27,14 @@ def ask_to_authorize(attempt_id: str, now_us: int) -> Callable[[Tx], bool]:
 
 def _attempts(tx: Tx, *, run_id: str) -> list[AttemptRecord]:
     run = run_named(tx, run_id)
-    return [_record(run["run_id"], attempt) for attempt in attempts.of_run(tx, run["run"])]
+    stands = numbered_in(tx, run["run"])
+    return [
+        _record(run["run_id"], attempt, stands.get((attempt.checkpoint_id, attempt.task_id)))
+        for attempt in attempts.of_run(tx, run["run"])
+    ]
 
 
-def _record(run_id: str, attempt: Attempt) -> AttemptRecord:
+def _record(run_id: str, attempt: Attempt, stands: Row | None) -> AttemptRecord:
     return AttemptRecord(
         attempt_id=attempt.attempt_id,
         run_id=run_id,
@@ -37,6 +42,8 @@ def _record(run_id: str, attempt: Attempt) -> AttemptRecord:
         checkpoint_id=attempt.checkpoint_id,
         task_id=attempt.task_id,
         node=attempt.node,
+        node_path=attempt.node if stands is None else stands["node_path"],
+        iteration_path=() if stands is None else iteration_of(stands["iteration_path"]),
         kind=attempt.kind,
         effect=attempt.effect,
         number=attempt.number,

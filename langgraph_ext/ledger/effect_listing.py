@@ -15,6 +15,7 @@ from langgraph_ext.ledger.effect_rows import Receipt, known
 from langgraph_ext.ledger.listing import Serde, value_of
 from langgraph_ext.ledger.records import Effect, EffectStatus
 from langgraph_ext.ledger.rows import at_least, moment, one_of, run_named, text_or_none
+from langgraph_ext.ledger.visit_rows import iteration_of
 
 __all__ = ["NO_RECEIPT", "ask_effects", "ask_to_resolve", "effects_given_out", "receipt_of"]
 
@@ -141,7 +142,7 @@ def _record(row: Row, in_doubt: bool, serde: Serde | None) -> Effect:
         checkpoint_id=row["checkpoint_id"],
         task_id=row["task_id"],
         node_path=row["node_path"],
-        iteration_path=tuple(map(int, row["iteration_path"].split("/"))) if row["iteration_path"] else (),
+        iteration_path=iteration_of(row["iteration_path"]),
         attempt_id=row["attempt_id"],
         epoch=row["epoch"],
         name=row["name"],

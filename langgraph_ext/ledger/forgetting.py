@@ -18,6 +18,7 @@ def forget_thread(tx: Tx, thread_id: str) -> None:
         tx.run("effect_uses_delete", thread_id=thread_id)
         tx.run("effects_delete", thread_id=thread_id)
         tx.run("attempts_delete", thread_id=thread_id)
+        tx.run("visits_delete", thread_id=thread_id)
 
 
 def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:
@@ -29,6 +30,7 @@ def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:
             tx.run("effect_uses_of_run_delete", run=run["run"])
             tx.run("effects_of_run_delete", run=run["run"])
             tx.run("attempts_of_run_delete", run=run["run"])
+            tx.run("visits_of_run_delete", run=run["run"])
             tx.run("inbox_of_run_delete", run=run["run"])
             tx.run("requests_of_run_delete", run=run["run"])
             tx.run("run_events_delete", run=run["run"])

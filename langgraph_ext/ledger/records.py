@@ -146,6 +146,9 @@ class AttemptRecord:
     """The checkpoint that its task executes."""
     task_id: str
     node: str
+    node_path: str
+    iteration_path: tuple[int, ...]
+    """The ordinals of the enclosing visits and of its own, outermost first; empty if an older version recorded it."""
     kind: str | None
     """What its node says that it is."""
     effect: EffectClass

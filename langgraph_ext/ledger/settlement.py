@@ -14,15 +14,17 @@ have seen the same end, do no harm.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from langgraph_ext import canonical
-from langgraph_ext.database import Tx
+from langgraph_ext.database import AppTx, Tx
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import leases
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, append_attempt_event, find, may_move
+from langgraph_ext.ledger.inside import NOTHING, Inside
+from langgraph_ext.ledger.task_paths import is_run_by
 from langgraph_ext.ledger.texts import cut
 
 __all__ = ["FORMAT", "End", "Staged", "TaskKey", "check", "mark", "write"]
@@ -66,6 +68,12 @@ class Staged:
     """The serialized result, of any length."""
     gives_back: bool = False
     """Whether its attempt holds the thread's lease by itself (rule L14): the lease is checked, and given back."""
+    inside: Inside = field(default=NOTHING, compare=False)
+    """What the application does in the same transaction."""
+
+    def is_of(self, task_id: str) -> bool:
+        """Whether it is the end of a part of this task, or of one in a subgraph that this task runs."""
+        return self.key.task_id == task_id or any(is_run_by(anchor[0], task_id) for anchor in self.anchors)
 
 
 class End(NamedTuple):
@@ -87,6 +95,7 @@ def mark(
     error: str | None = None,
     notes: str | None = None,
     gives_back: bool = False,
+    inside: Sequence[Callable[[AppTx], Any]] = (),
 ) -> Staged:
     """Say how an attempt ended.
 
@@ -100,6 +109,7 @@ def mark(
         error: An error that came with it; cut at 64 KiB of UTF-8, and says so.
         notes: What else there is to say; cut likewise.
         gives_back: Whether its attempt holds the thread's lease by itself.
+        inside: What the application does to its own tables in the same transaction, in this order.
     """
     content = {
         "format": FORMAT,
@@ -119,6 +129,7 @@ def mark(
         digest=canonical.digest(marker),
         writes=writes,
         gives_back=gives_back,
+        inside=Inside(inside) if inside else NOTHING,
     )
 
 
@@ -128,6 +139,7 @@ def check(tx: Tx, staged: Iterable[Staged]) -> list[End]:
     Raises:
         ConflictError: One of them can never be settled; `details` names its attempt. `terminal_mismatch`: it is not
             what it says, or not this task's; `terminal_conflict`: its attempt has ended otherwise.
+        InsideFailed: A function of the application's has raised in another transaction.
     """
     ends = [_checked(tx, each) for each in dict.fromkeys(staged)]
     return [end for end in ends if end is not None]
@@ -143,8 +155,10 @@ def write(tx: Tx, ends: Iterable[End], *, now_us: int) -> None:
 
     Raises:
         ConflictError: One has moved since, which a database with several writers allows (`terminal_conflict`).
+        InsideFailed: A function of the application's raised; the transaction must not be committed.
     """
     for staged, attempt, target in ends:
+        staged.inside.run(tx, staged.attempt_id)
         moved = tx.run(
             "attempt_settle",
             attempt_id=attempt.attempt_id,
@@ -165,6 +179,7 @@ def write(tx: Tx, ends: Iterable[End], *, now_us: int) -> None:
 
 def _checked(tx: Tx, staged: Staged) -> End | None:
     """One end and its attempt; None if it is settled."""
+    staged.inside.refuse_failed(staged.attempt_id)
     target = _outcome_of(staged)
     attempt = find(tx, staged.attempt_id)
     if attempt is None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from langgraph_ext.ledger.records import VisitKind
 
-__all__ = ["Task", "is_of_a_node", "is_send", "is_within", "task_of"]
+__all__ = ["Task", "is_of_a_node", "is_run_by", "is_send", "is_within", "path_text", "task_of"]
 
 _PULL = "~__pregel_pull, "
 _PUSH = "~__pregel_push, "
@@ -54,6 +54,18 @@ def is_of_a_node(task_path: str) -> bool:
 def is_send(task_path: str) -> bool:
     """Whether `Send`, or a call of a `@task`, started the task."""
     return task_path.startswith(_PUSH)
+
+
+def path_text(path: object) -> str:
+    """A task path as LangGraph hands it to a saver, of one as its config has it: nested tuples of names and numbers."""
+    if isinstance(path, tuple | list):
+        return f"~{', '.join(map(path_text, path))}"
+    return f"{path:010d}" if isinstance(path, int) else str(path)
+
+
+def is_run_by(checkpoint_ns: str, task_id: str) -> bool:
+    """Whether a namespace is that of a subgraph which a task runs, or of one in there. Task ids are UUIDs."""
+    return f":{task_id}{_NAMESPACE_SEPARATOR}" in f"{checkpoint_ns}{_NAMESPACE_SEPARATOR}"
 
 
 def is_within(checkpoint_ns: str, enclosing: str) -> bool:

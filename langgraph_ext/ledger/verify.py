@@ -17,6 +17,7 @@ gives no false findings, and one of any size needs no more memory than a page an
     attempt_marker            an attempt's marker is not the one its digest was made of
     attempt_writes            an attempt's writes are not those its marker names by their digest
     attempt_succeeded_twice   an attempt succeeded after another of its visit had
+    visit_orphan              visits of a run that does not exist
     effect_orphan             an effect of a run that does not exist
     effect_attempt            an effect whose attempt does not exist
     effect_status             an effect's status is not what its last event says
@@ -91,7 +92,8 @@ def _once(findings: list[Finding]) -> list[Finding]:
 def _sweeps(run_id: str | None) -> list[tuple[Sweep, Any]]:
     named = text_or_none(run_id, "run_id")
     if named is None:
-        return [(_runs, 0), (_rows, 0), (_tasks, ""), (_interrupts, ("", "")), (_attempts, ""), (_effects, "")]
+        by_run = [(_runs, 0), (_rows, 0), (_visits, 0)]
+        return [*by_run, (_tasks, ""), (_interrupts, ("", "")), (_attempts, ""), (_effects, "")]
     return [
         (partial(_one_run, run_id=named), 0),
         (partial(_tasks_of_run, run_id=named), 0),
@@ -169,6 +171,14 @@ def _rows(tx: Tx, after: int, /) -> Page:
         for row in tx.all("verify_rows", after=after, upto=after + _ROWS)
     ]
     return Page(findings, after + _ROWS if after + _ROWS < last else None)
+
+
+def _visits(tx: Tx, after: int, /) -> Page:
+    run = tx.one("verify_visits", after=after)["run"]
+    if run is None:
+        return Page([])
+    message = f"visits belong to run number {run}, which is not there"
+    return Page([Finding(code="visit_orphan", run_id=None, message=message)], run)
 
 
 def _tasks(tx: Tx, after: str, /) -> Page:

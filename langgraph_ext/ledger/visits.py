@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,7 @@ from langgraph_ext.ledger.node_paths import NodePaths, Stood
 from langgraph_ext.ledger.order import Key, calls_of_run, keys_of_run
 from langgraph_ext.ledger.records import Visit, VisitStatus
 from langgraph_ext.ledger.rows import at_least, moment, one_of, run_named, text_or_none
+from langgraph_ext.ledger.visit_rows import numbered_in
 
 __all__ = ["ask_visits", "error_of", "visits_of"]
 
@@ -115,11 +117,12 @@ def visits_of(tx: Tx, run: Row, *, inherited: bool = False, keys: Sequence[Key] 
     if inherited:
         for owner, checkpoint_ids in _inherited(tx, run):
             theirs = (key for id in checkpoint_ids for key in sorted(calls_of_run(tx, owner, id, id)))
-            for _, tally in _tallies(tx, paths, theirs):
+            for _, tally in _tallies(tx, paths, theirs, numbered_in(tx, owner["run"])):
                 yield _visit(owner["run_id"], tally, transition=0, inherited=True)
     if keys is None:
         keys = keys_of_run(tx, run, calls_only=True)
-    for transition, tally in _tallies(tx, paths, (key for key in keys if key.name.startswith("visit."))):
+    calls = (key for key in keys if key.name.startswith("visit."))
+    for transition, tally in _tallies(tx, paths, calls, numbered_in(tx, run["run"])):
         yield _visit(run["run_id"], tally, transition=transition, inherited=False)
 
 
@@ -133,8 +136,13 @@ def _details(call: Row) -> Mapping[str, Any]:
     return canonical.decode(call["details"]) if call["details"] else {}
 
 
-def _tallies(tx: Tx, paths: NodePaths, keys: Iterable[Key]) -> Iterable[tuple[int, Tally]]:
-    """The visits that these calls add up to, counted from 1 in the order of their first calls."""
+def _tallies(
+    tx: Tx, paths: NodePaths, keys: Iterable[Key], numbered: Mapping[tuple[str, str], Row]
+) -> Iterable[tuple[int, Tally]]:
+    """The visits that these calls add up to, counted from 1 in the order of their first calls.
+
+    One that has a row (visit_rows.py) has its ordinal, and its node path, from there.
+    """
     found: dict[tuple[str, str], Tally] = {}
     ordinals: Counter[Any] = Counter()
     for key in keys:
@@ -143,9 +151,12 @@ def _tallies(tx: Tx, paths: NodePaths, keys: Iterable[Key]) -> Iterable[tuple[in
         if visit not in found:
             placed = paths.placed(call["thread_id"], call["checkpoint_ns"], call["checkpoint_id"])
             stood = paths.stood(placed, call["task_path"])
+            row = numbered.get(visit)
+            if row is not None:
+                stood = replace(stood, node_path=row["node_path"])
             counted = (stood.kind, stood.node_path, stood.scope, stood.place)
-            ordinals[counted] += 1
-            found[visit] = Tally(call, stood, ordinals[counted])
+            ordinals[counted] = ordinals[counted] + 1 if row is None else max(ordinals[counted], row["ordinal"])
+            found[visit] = Tally(call, stood, ordinals[counted] if row is None else row["ordinal"])
         found[visit].add(call)
     return enumerate(found.values(), start=1)
 

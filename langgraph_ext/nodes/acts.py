@@ -6,14 +6,17 @@ still held under its epoch. The call runs between two of them; whatever it does,
 
 from __future__ import annotations
 
+import inspect
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+from langgraph.errors import GraphBubbleUp
 
 from langgraph_ext import canonical
-from langgraph_ext.database import Tx
+from langgraph_ext.database import AppTx, Tx
 from langgraph_ext.errors import AdmissionError, InvalidArgument, LangGraphExtError, RecoveryRequired
 from langgraph_ext.ledger import effects, leases, notices
 from langgraph_ext.ledger.attempts import EffectClass
@@ -27,7 +30,7 @@ from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.place import Place
 from langgraph_ext.nodes.refusals import refuse
 
-__all__ = ["Actor", "AttemptInterrupted", "EffectNotDone"]
+__all__ = ["Actor", "AttemptInterrupted", "EffectNotDone", "Named"]
 
 T = TypeVar("T")
 
@@ -54,6 +57,13 @@ class AttemptInterrupted(Exception):
         self.code = code
 
 
+class Named(NamedTuple):
+    """What a caller names an action by, if by anything."""
+
+    key: str | None
+    base_key: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
     """One effect, as the body asks for it."""
@@ -71,10 +81,25 @@ class Actor:
         self._place, self._key, self._run_id, self._declared = place, key, run_id, declared
         self._authorized = authorized
         """Whether somebody let it repeat what is in doubt."""
+        self._inside: list[Callable[[AppTx], object]] | None = []
 
-    def once(self, name: str, payload: Any, call: Callable[[str], Any], *, part: str | None, key: str | None) -> Any:
+    def inside(self, fn: Any) -> None:
+        """As `Frame.inside`."""
+        if not callable(fn) or inspect.iscoroutinefunction(fn):
+            raise InvalidArgument(f"inside: {fn!r} is no plain function; a transaction waits for nobody")
+        if self._inside is None:
+            raise InvalidArgument("inside: the body has ended; what belongs to its end must be registered before")
+        self._inside.append(partial(_without_signals, fn))
+
+    def close(self) -> Sequence[Callable[[AppTx], object]]:
+        """The body has ended; what it has registered."""
+        registered = self._inside
+        self._inside = None
+        return registered or ()
+
+    def once(self, name: str, payload: Any, call: Callable[[str], Any], *, part: str | None, named: Named) -> Any:
         """As `Frame.once`."""
-        wanted = self._wanted(name, payload, part, key)
+        wanted = self._wanted(name, payload, part, named)
         begun = self._commit(self._begin(wanted))
         if isinstance(begun, Done):
             return self._receipt(begun.effect)
@@ -85,10 +110,10 @@ class Actor:
         return self._called(self._commit(self._again(begun)), call)
 
     async def aonce(
-        self, name: str, payload: Any, call: Callable[[str], Awaitable[Any]], *, part: str | None, key: str | None
+        self, name: str, payload: Any, call: Callable[[str], Awaitable[Any]], *, part: str | None, named: Named
     ) -> Any:
         """As `Frame.aonce`."""
-        wanted = self._wanted(name, payload, part, key)
+        wanted = self._wanted(name, payload, part, named)
         begun = await self._acommit(self._begin(wanted))
         if isinstance(begun, Done):
             return self._receipt(begun.effect)
@@ -209,7 +234,7 @@ class Actor:
 
     # -- what goes in and out
 
-    def _wanted(self, name: str, payload: Any, part: str | None, key: str | None) -> _Wanted:
+    def _wanted(self, name: str, payload: Any, part: str | None, given: Named) -> _Wanted:
         place = self._place
         if self._declared.effect is EffectClass.NONE:
             raise InvalidArgument(
@@ -220,8 +245,9 @@ class Actor:
             digest = canonical.digest(canonical.encode(payload, where="payload"))
         except TypeError as error:
             raise InvalidArgument(f"effect {name!r}: {error}; give what JSON can hold, or what names it") from error
-        named = key_for(self._run_id, place.part, name, part, iteration_path=self._key.iteration_path, key=key)
-        return _Wanted(name=name, part=part, key=named, payload_digest=digest)
+        rounds = self._key.iteration_path
+        key = key_for(self._run_id, place.part, name, part, iteration_path=rounds, key=given.key, base=given.base_key)
+        return _Wanted(name=name, part=part, key=key, payload_digest=digest)
 
     def _packed(self, answer: Any) -> Receipt:
         return receipt_of(answer, self._place.saver.serde)
@@ -234,6 +260,16 @@ class Actor:
 def _fenced(tx: Tx, thread_id: str, key: FrameKey, act: Callable[..., T], now_us: int) -> T:
     leases.check(tx, thread_id, key.epoch)
     return act(tx, key, now_us=now_us)
+
+
+def _without_signals(fn: Callable[[AppTx], object], tx: AppTx) -> object:
+    """A signal to LangGraph, such as a question, would be taken for one of whatever task happens to commit."""
+    try:
+        return fn(tx)
+    except GraphBubbleUp as signal:
+        raise InvalidArgument(
+            f"inside: the function raised {type(signal).__name__}, a signal to LangGraph; ask and act in the body"
+        ) from signal
 
 
 def _note(error: BaseException, unrecorded: LangGraphExtError) -> None:

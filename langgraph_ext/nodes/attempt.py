@@ -13,7 +13,7 @@ from langgraph.errors import GraphBubbleUp, GraphInterrupt, ParentCommand
 from langgraph_ext import canonical
 from langgraph_ext.database import Tx
 from langgraph_ext.errors import LangGraphExtError
-from langgraph_ext.ledger import attempts, effects, leases, settlement
+from langgraph_ext.ledger import endings, settlement
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus
 from langgraph_ext.ledger.texts import message_of
 from langgraph_ext.nodes.acts import AttemptInterrupted
@@ -94,7 +94,10 @@ class Running:
             return None
         told = (type(error).__name__, message_of(error), getattr(error, "code", None))
         now_us = self._run.place.saver.database.clock_us()
-        return partial(_end, run=self._run, target=self._target(error), error=told, now_us=now_us)
+        target, gives_back = self._target(error), self._run.gives_back
+        return partial(
+            endings.end, attempt=self._run.attempt, target=target, error=told, gives_back=gives_back, now_us=now_us
+        )
 
     def _target(self, error: BaseException) -> AttemptStatus:
         if isinstance(error, AttemptInterrupted):
@@ -117,6 +120,7 @@ class Running:
 
     def _stage(self, outcome: Any, writes: bytes) -> None:
         place, attempt = self._run.place, self._run.attempt
+        registered = self._run.frame.actor.close()
         place.saver.staging.add(
             settlement.mark(
                 outcome,
@@ -126,17 +130,9 @@ class Running:
                 anchors=place.anchors,
                 writes=writes,
                 gives_back=self._run.gives_back,
+                inside=registered if outcome == "succeeded" else (),
             )
         )
-
-
-def _end(tx: Tx, *, run: Run, target: AttemptStatus, error: tuple[str, str, str | None], now_us: int) -> None:
-    attempt = run.attempt
-    leases.check(tx, attempt.thread_id, attempt.epoch)
-    attempts.end(tx, attempt, target, now_us=now_us, error=error)
-    effects.doubt_left(tx, [attempt.attempt_id], now_us=now_us)
-    if run.gives_back:
-        leases.give_back(tx, attempt.thread_id, attempt.epoch, now_us=now_us)
 
 
 def encoded(place: Place, how: Literal["returned", "command"], value: Any) -> bytes:

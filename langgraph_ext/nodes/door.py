@@ -24,7 +24,7 @@ from langgraph_ext.nodes.attempt import Run, Running, decoded
 from langgraph_ext.nodes.called import Called
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.frames import Frame
-from langgraph_ext.nodes.place import Place
+from langgraph_ext.nodes.place import Place, levels_of
 from langgraph_ext.nodes.refusals import refuse
 from langgraph_ext.saver.attached import Invocation
 
@@ -190,6 +190,7 @@ def _entry(caller: _Caller) -> Entry:
         function=caller.called.function,
         arguments=caller.called.arguments,
         anchors=caller.anchors,
+        levels=levels_of(place),
         node=place.node,
         kind=declared.kind,
         effect=declared.effect,
@@ -218,12 +219,28 @@ def _look(tx: Tx, caller: _Caller) -> NotStored | Sequence[Part]:
         if place.now.recorded is None or caller.looks_again:
             place.now.recorded = attempts.parts_of(tx, *place.task)
         return place.now.recorded
+    if place.saver.failed.any:
+        _refuse_behind_failure(caller, missing)
     why = place.saver.unstored.why(place.config, missing.anchor[0])
     if isinstance(why, LangGraphExtError):
         raise why
     if caller.invocation is not None and caller.invocation.lease is not None:
         leases.check(tx, place.thread_id, caller.invocation.lease.epoch)
     return missing
+
+
+def _refuse_behind_failure(caller: _Caller, missing: NotStored) -> None:
+    """Refuse a body whose checkpoint will not be stored, for it stands behind a node that failed in its settlement."""
+    namespaces = [checkpoint_ns for checkpoint_ns, _ in caller.anchors]
+    failure = caller.place.saver.failed.in_the_way(caller.place.thread_id, namespaces)
+    if failure is not None:
+        raise AdmissionError(
+            f"node {caller.place.node!r}: the checkpoint that it executes is not stored, for a node before it has "
+            f"failed in its settlement ({type(failure).__name__}); see that error, and invoke again",
+            code="checkpoint_not_stored",
+            retryable=True,
+            details={"checkpoint_ns": missing.anchor[0], "checkpoint_id": missing.anchor[1]},
+        ) from failure
 
 
 def _known(caller: _Caller, seen: NotStored | Sequence[Part]) -> NotStored | Part | None:
@@ -294,17 +311,21 @@ def _answered(
         return Result(value)
     attempt = answer.attempt
     place.saver.staging.forget((*answer.given_up, attempt.attempt_id))
+    if place.saver.failed.any:
+        place.saver.failed.forget(place.part)
     key = FrameKey(
         attempt_id=attempt.attempt_id,
         run=attempt.run,
         epoch=attempt.epoch,
-        node_path=place.node,
-        iteration_path=(),
+        node_path=answer.stands.node_path,
+        iteration_path=answer.stands.iteration_path,
     )
     frame = Frame(
         attempt_id=attempt.attempt_id,
         run_id=answer.run_id,
         node=place.node,
+        node_path=key.node_path,
+        iteration_path=key.iteration_path,
         number=attempt.number,
         epoch=attempt.epoch,
         goes_on=answer.goes_on,

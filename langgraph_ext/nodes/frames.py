@@ -8,7 +8,8 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph_ext.nodes.acts import Actor
+from langgraph_ext.database import AppTx
+from langgraph_ext.nodes.acts import Actor, Named
 from langgraph_ext.nodes.place import Place
 
 __all__ = ["Frame", "entered", "frame", "left"]
@@ -26,6 +27,10 @@ class Frame:
     attempt_id: str
     run_id: str
     node: str
+    node_path: str
+    """Names of the nodes from the root graph to this one, joined by `/`."""
+    iteration_path: tuple[int, ...]
+    """Which round it is in: the ordinals, from 1, of the enclosing visits and of its own, outermost first."""
     number: int
     """Which attempt of its visit, from 1."""
     epoch: int
@@ -35,8 +40,32 @@ class Frame:
     place: Place
     actor: Actor
 
+    def inside(self, fn: Callable[[AppTx], object]) -> None:
+        """Have `fn(tx)` write to the application's own tables, in the transaction that stores the attempt's success.
+
+        Both are stored or neither is. It runs after the body has returned, in the order of registration, in whichever
+        thread commits, for as long as which nobody else writes; in a transaction that has to be repeated it is called
+        again. It does not run if the body raises or asks. A node that is declared without effects may do this too:
+        it is none on the outside.
+
+        Args:
+            fn: A plain function. `tx.execute(sql, params)` runs one statement on the ledger's database. If it raises,
+                nothing of the settlement is stored and the attempt has failed; the invocation ends with that error.
+
+        Raises:
+            InvalidArgument: It is an async function or none, or the body has ended.
+        """
+        self.actor.inside(fn)
+
     def once(
-        self, name: str, payload: Any, call: Callable[[str], Any], *, part: str | None = None, key: str | None = None
+        self,
+        name: str,
+        payload: Any,
+        call: Callable[[str], Any],
+        *,
+        part: str | None = None,
+        key: str | None = None,
+        base_key: str | None = None,
     ) -> Any:
         """Act on the outside world, and give what it answered, the receipt. A committed effect is not called again.
 
@@ -48,15 +77,17 @@ class Frame:
             part: What tells it from others of its name in the attempt.
             key: An idempotency key of the caller's own, unique over all rounds and runs of the ledger. By default it is
                 made of the run, the visit, `name` and `part`.
+            base_key: What the action is about in the caller's words: the key is made of it, `iteration_path`, `name`
+                and `part`. Each round acts once, in whatever run; the tasks of one fan-out are in the same round.
 
         Raises:
             InvalidArgument: The node is declared without effects (`effect_undeclared`), a name is used twice without
-                `part=`, or the payload is no JSON.
+                `part=`, the payload is no JSON, or both `key` and `base_key` are given.
             ConflictError: The key was used with another payload (`idempotency_conflict`), or the attempt is no longer
                 this one (`attempt_mismatch`); as a signal to LangGraph.
             RecoveryRequired: The effect is in doubt, and the node stops at that; as a signal to LangGraph.
         """
-        return self.actor.once(name, payload, call, part=part, key=key)
+        return self.actor.once(name, payload, call, part=part, named=Named(key, base_key))
 
     async def aonce(
         self,
@@ -66,9 +97,10 @@ class Frame:
         *,
         part: str | None = None,
         key: str | None = None,
+        base_key: str | None = None,
     ) -> Any:
         """As `once`, for a call that is awaited."""
-        return await self.actor.aonce(name, payload, call, part=part, key=key)
+        return await self.actor.aonce(name, payload, call, part=part, named=Named(key, base_key))
 
 
 def frame() -> Frame:

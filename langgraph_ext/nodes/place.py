@@ -7,6 +7,7 @@ stored yet; what is needed of both stands here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -14,10 +15,11 @@ from langgraph.config import get_config
 
 from langgraph_ext.errors import AdmissionError
 from langgraph_ext.ledger.settlement import TaskKey
+from langgraph_ext.ledger.visit_rows import Level
 from langgraph_ext.nodes.parts import Try, try_of
 from langgraph_ext.saver import LedgerSaver, host
 
-__all__ = ["Place", "here"]
+__all__ = ["Place", "here", "levels_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +91,18 @@ def here() -> Place | None:
         durability=host.durability_in(config),
         config=config,
     )
+
+
+def levels_of(place: Place) -> tuple[Level, ...]:
+    """The tasks that enclose a body, outermost first, and its own. Each enclosing one runs the next one's graph."""
+    graphs: dict[str, str] = {}
+    for checkpoint_ns, checkpoint_id in place.anchors:
+        graphs.setdefault(checkpoint_id, checkpoint_ns)  # a `@task` has a longer one for that of its workflow
+    around = [
+        Level(executed, place.saver.loops.task_around(place.thread_id, inner_ns))
+        for (executed, _), (_, inner_ns) in pairwise(graphs.items())
+    ]
+    return (*around, Level(place.checkpoint_id, host.task_in(place.config)))
 
 
 def _saver_in(config: RunnableConfig) -> LedgerSaver:

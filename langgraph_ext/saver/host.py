@@ -18,7 +18,8 @@ from langgraph.errors import NodeTimeoutError
 from langgraph.runtime import RunControl
 from langgraph.types import Interrupt
 
-from langgraph_ext.ledger.task_paths import is_of_a_node
+from langgraph_ext.ledger.task_paths import is_of_a_node, path_text
+from langgraph_ext.ledger.visit_rows import Task
 
 __all__ = [
     "CONTROL_CHANNELS",
@@ -29,6 +30,7 @@ __all__ = [
     "SCHEDULED",
     "TASKS",
     "around",
+    "around_loop",
     "checkpoint_of",
     "checkpoints_in",
     "control_in",
@@ -52,6 +54,7 @@ __all__ = [
     "root_of",
     "saver_in",
     "sends",
+    "task_in",
     "task_of",
     "try_in",
 ]
@@ -154,6 +157,20 @@ def node_in(config: RunnableConfig) -> str:
     """The node whose task runs; of an error handler's, the one that it handles."""
     found = (config.get("metadata") or {}).get(_NODE, "")
     return str(found).removeprefix(_HANDLER)
+
+
+def task_in(config: RunnableConfig) -> Task | None:
+    """The task that runs with this config; None if none does."""
+    task_id = inside(config)
+    path = (config.get("metadata") or {}).get("langgraph_path")
+    if task_id is None or path is None:
+        return None
+    return Task(task_id=task_id, task_path=path_text(path), node=node_in(config))
+
+
+def around_loop(config: RunnableConfig) -> Task | None:
+    """The task that runs the loop of a subgraph, by the config with which that loop asks a saver."""
+    return task_in(config) if from_graph(config) else None
 
 
 def try_in(config: RunnableConfig) -> tuple[object, int]:

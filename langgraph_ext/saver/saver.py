@@ -36,11 +36,13 @@ from langgraph_ext.saver.attaching import Attaching, epoch_of
 from langgraph_ext.saver.config import Address, address_of
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
+from langgraph_ext.saver.failed import Failed
 from langgraph_ext.saver.identity import Seen
 from langgraph_ext.saver.loops import Loops
 from langgraph_ext.saver.observers import Observer, OnEvent, OnObserverError
 from langgraph_ext.saver.recent import Recent, RecentPut
 from langgraph_ext.saver.removal import Removal
+from langgraph_ext.saver.settling import Settling
 from langgraph_ext.saver.staging import Staging, beside
 from langgraph_ext.saver.timeouts import Timeouts
 from langgraph_ext.saver.unstored import Unstored
@@ -51,7 +53,7 @@ __all__ = ["LedgerSaver"]
 Concurrency = Literal["refuse", "allow"]
 
 
-class LedgerSaver(Removal, Attaching, Closing):
+class LedgerSaver(Removal, Attaching, Settling, Closing):
     """A checkpointer on a SQLite file, for sync and async graphs alike.
 
     A call that returned is committed, and with `fsync="full"` synced to disk. A call that failed left nothing behind.
@@ -101,6 +103,7 @@ class LedgerSaver(Removal, Attaching, Closing):
         self.recent = Recent()
         self.staging = Staging()
         self.timeouts = Timeouts()
+        self.failed = Failed()
         self.seen = Seen()
         self.early = Early()
         self.unstored = Unstored()
@@ -207,8 +210,11 @@ class LedgerSaver(Removal, Attaching, Closing):
         planned = self._prepare(address, config, checkpoint, metadata, new_versions)
         if ahead:
             self.entries.wait(ahead)
-        if self.staging.any and (staged := self.staging.anchored(*address)):
-            with self.staging.settling(staged):
+        staged = self.staging.anchored(*address) if self.staging.any else ()
+        if self.failed.any:  # looked at behind what is staged: an end that fails stands in one of them
+            self.failed.refuse_put(address, metadata)
+        if staged:
+            with self._settling(staged, address):
                 stored = self._submit_put(planned, staged)
         else:
             stored = self._submit_put(planned, ())
@@ -233,8 +239,11 @@ class LedgerSaver(Removal, Attaching, Closing):
             planned = self._prepare(address, config, checkpoint, metadata, new_versions)
             if ahead:
                 await self.entries.await_(ahead)
-            if self.staging.any and (staged := self.staging.anchored(*address)):
-                with self.staging.settling(staged):
+            staged = self.staging.anchored(*address) if self.staging.any else ()
+            if self.failed.any:
+                self.failed.refuse_put(address, metadata)
+            if staged:
+                async with self._asettling(staged, address):
                     stored = await self._queue_put(planned, staged)
             else:
                 stored = await self._queue_put(planned, ())
@@ -266,9 +275,12 @@ class LedgerSaver(Removal, Attaching, Closing):
             if written.call is not None:
                 self.recent.doubt_run(address.thread_id)  # for what is prepared before it is committed, and again after
             may_linger = task_writes.may_linger(written, task_path)
-            if self.staging.any and (staged := self._staged_by(address, task_id)):
-                with self.staging.settling(staged):
-                    self.database.submit(self._settling(written, staged), queued=entry.leave)
+            staged = self._staged_by(address, task_id) if self.staging.any else ()
+            if self.failed.any and host.from_graph(config):
+                self.failed.refuse_writes(address, task_id)
+            if staged:
+                with self._settling(staged, address):
+                    self.database.submit(self._storing(written, staged), queued=entry.leave)
             else:
                 store = partial(task_writes.store, written=written, early=self.early)
                 stored: bool | None = self.database.submit(
@@ -299,15 +311,17 @@ class LedgerSaver(Removal, Attaching, Closing):
                 if written.call is not None:
                     self.recent.doubt_run(address.thread_id)
                 staged = self._staged_by(address, task_id) if self.staging.any else ()
+                if self.failed.any and host.from_graph(config):
+                    self.failed.refuse_writes(address, task_id)
                 if staged:
-                    committed = self.database.queue(self._settling(written, staged))
+                    committed = self.database.queue(self._storing(written, staged))
                 else:
                     committed = self.database.queue(
                         partial(task_writes.store, written=written, early=self.early), written.append
                     )
             finally:
                 entry.leave()
-            with self.staging.settling(staged):
+            async with self._asettling(staged, address):
                 stored: bool | None = await committed
             if written.epoch is not None and stored is None and not staged:
                 store = partial(task_writes.store, written=written, early=self.early, again=True)
@@ -322,7 +336,7 @@ class LedgerSaver(Removal, Attaching, Closing):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """The checkpoint the config names, or the newest of its thread and namespace; None when there is none."""
         address = address_of(config, method="get_tuple")
-        self.loops.loaded(address.thread_id, address.checkpoint_ns)
+        self.loops.loaded(address.thread_id, address.checkpoint_ns, host.around_loop(config))
         invocation = self._bind(config, address)
         stored = self.database.read(reading.fetch, address)
         found = self._decode(stored, config, address) if stored else None
@@ -333,7 +347,7 @@ class LedgerSaver(Removal, Attaching, Closing):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As `get_tuple`."""
         address = address_of(config, method="get_tuple")
-        self.loops.loaded(address.thread_id, address.checkpoint_ns)
+        self.loops.loaded(address.thread_id, address.checkpoint_ns, host.around_loop(config))
         invocation = await self._abind(config, address)
         found = await self.database.aread_then(
             lambda stored: self._decode(stored, config, address) if stored else None, reading.fetch, address
@@ -451,11 +465,7 @@ class LedgerSaver(Removal, Attaching, Closing):
             stored_us=self.database.clock_us(),
         )
 
-    def _staged_by(self, address: Address, task_id: str) -> Sequence[Staged]:
-        assert address.checkpoint_id is not None, "task_writes.prepare refuses a config without a checkpoint"
-        return self.staging.of_task(address.thread_id, address.checkpoint_id, task_id)
-
-    def _settling(self, written: task_writes.TaskWrites, staged: Sequence[Staged]) -> Callable[[Tx], bool | None]:
+    def _storing(self, written: task_writes.TaskWrites, staged: Sequence[Staged]) -> Callable[[Tx], bool | None]:
         """The transaction of a `put_writes` that settles what is staged, even if there are no writes."""
         store = partial(task_writes.store, written=written, early=self.early)
         return partial(beside, store=store, staged=staged, now_us=self.database.clock_us())

@@ -177,6 +177,7 @@ OF_NO_RUN: dict[str, tuple[Callable[[Rows], Any], str]] = {
     "a checkpoint of no run": (lambda rows: rows.put(1, run=99), "run_missing"),
     "an event of no run": (lambda rows: rows.event("run.started", 99), "run_missing"),
     "a question of no run": (lambda rows: rows.interrupt("q", 99), "interrupt_orphan"),
+    "visits of no run": (lambda rows: rows.visit("a", 99), "visit_orphan"),
     "an attempt of no run": (lambda rows: rows.attempt("a", 99), "attempt_orphan"),
     "an effect of no run": (lambda rows: rows.effect("e", 99), "effect_orphan"),
 }
@@ -203,6 +204,7 @@ def test_findings_are_found_beyond_the_first_page(rows: Rows, reader: Reader, mo
         rows.interrupt(f"q {name}", 99)
         rows.attempt(f"z {name}", 99, task_id=name)
         rows.effect(f"z {name}", 99)
+        rows.visit(name, 90 + ord(name) % 5)
     rows.run(50)
     rows.call(92, "task", "node", thread="z")
     rows.call(92, "task", PULL + "other", thread="z")
@@ -212,6 +214,7 @@ def test_findings_are_found_beyond_the_first_page(rows: Rows, reader: Reader, mo
     assert 5 == found.count("interrupt_orphan")
     assert 5 == found.count("attempt_orphan")
     assert 5 == found.count("effect_orphan")
+    assert 5 == found.count("visit_orphan")
     assert 1 == found.count("run_not_started")
     assert 1 == found.count("task_identity")
 

@@ -53,6 +53,12 @@ def line(saver: Any, **nodes: Any) -> Any:
     return builder.add_edge(before, END).compile(checkpointer=saver)
 
 
+def looped(node: Any, rounds: int, name: str = "a") -> Any:
+    """A builder of a graph that runs a node so many times, if its input and each round add an entry to the log."""
+    builder = StateGraph(State).add_node(name, node).add_edge(START, name)
+    return builder.add_conditional_edges(name, lambda state: name if len(state["log"]) <= rounds else END)
+
+
 def fan(saver: Any, *names: str, **nodes: Any) -> Any:
     """A graph that sends one task to each of `names`, and then runs `end`."""
     builder = StateGraph(State).add_node("split", says("split")).add_node("end", says("end")).add_edge(START, "split")

@@ -127,6 +127,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.support.killed_durable",
         "tests.support.killed_parts",
         "tests.support.own_lease",
+        "tests.support.killed_inside",
         "tests.support.killed_ledger",
         "tests.support.leased",
         "tests.support.effects",

@@ -104,6 +104,12 @@ class Rows:
         }
         self.insert("interrupt", **{**row, **columns})
 
+    def visit(self, task_id: str, run: int = 1) -> None:
+        """A visit in which a durable body began, at the first checkpoint."""
+        row = {"thread_id": "t", "checkpoint_id": cid(1), "task_id": task_id, "run": run, "kind": "node"}
+        row |= {"node_path": task_id, "scope": "", "place": -1, "ordinal": 1, "iteration_path": "1"}
+        self.insert("visit", **row)
+
     def attempt(self, name: str, run: int = 1, *, number: int = 1, writes: bytes | None = b"w", **columns: Any) -> None:
         """An attempt that succeeded, with a sound marker; without writes, none."""
         marker = writes and canonical.encode({"outcome": "succeeded", "writes": canonical.digest(writes)})

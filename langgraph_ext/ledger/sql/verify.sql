@@ -85,3 +85,8 @@ HAVING min(checkpoint_ns) <> max(checkpoint_ns) OR min(task_path) <> max(task_pa
 
 -- name: verify_thread_after
 SELECT min(thread_id) AS thread_id FROM checkpoint_log WHERE thread_id > :after;
+
+-- name: verify_visits
+-- The next run that does not exist and has visits.
+SELECT min(visit.run) AS run FROM visit
+WHERE visit.run > :after AND NOT EXISTS (SELECT 1 FROM run WHERE run.run = visit.run);
