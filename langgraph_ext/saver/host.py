@@ -10,16 +10,18 @@ from asyncio import CancelledError
 from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError as FutureCancelledError
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import NodeTimeoutError
-from langgraph.runtime import RunControl
 from langgraph.types import Interrupt
 
 from langgraph_ext.ledger.task_paths import is_of_a_node, path_text
 from langgraph_ext.ledger.visit_rows import Task
+
+if TYPE_CHECKING:
+    from langgraph.runtime import RunControl
 
 __all__ = [
     "CONTROL_CHANNELS",
