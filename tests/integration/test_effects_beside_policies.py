@@ -92,7 +92,7 @@ def test_l20_a_refusal_does_not_reach_an_error_handler(saver: LedgerSaver) -> No
 
 
 def test_l49_what_a_timeout_cuts_off_is_in_doubt(saver: LedgerSaver, loop: asyncio.AbstractEventLoop) -> None:
-    """To the body it is a cancellation, and so it is on record; LangGraph does not wait for that."""
+    """To the body it is a cancellation; that it timed out is known when LangGraph says so."""
 
     async def hang(key: str) -> None:
         await asyncio.Event().wait()
@@ -109,7 +109,7 @@ def test_l49_what_a_timeout_cuts_off_is_in_doubt(saver: LedgerSaver, loop: async
         await asyncio.gather(*left, return_exceptions=True)
 
     loop.run_until_complete(run())
-    assert (["cancelled"], ["unknown"]) == statuses(saver)
+    assert (["timed_out"], ["unknown"]) == statuses(saver)
 
 
 def test_a_cached_node_is_not_entered_and_does_nothing_outside(saver: LedgerSaver) -> None:
