@@ -54,7 +54,8 @@ class LangGraphExtError(Exception):
 class InvalidArgument(LangGraphExtError, ValueError):
     """An argument that can never be accepted; nothing was written.
 
-    Codes: `invalid_argument`; `effect_undeclared` (an effect in a node that is declared without).
+    Codes: `invalid_argument`; `effect_undeclared` (an effect in a node that is declared without),
+    `memo_scope` (a memo cannot have this owner), `output_limit` (a value is too large to be kept).
     """
 
     code = "invalid_argument"
@@ -65,7 +66,8 @@ class AdmissionError(LangGraphExtError):
 
     Codes: `attempt_running` (an attempt of the same task runs under the same lease), `retry_exhausted` (as many
     attempts as were allowed have ended without success), `cancelled` (somebody has cancelled the run),
-    `transition_limit` (the run has made as many visits as were allowed), `checkpoint_not_stored` (the checkpoint being
+    `transition_limit` (the run has made as many visits as were allowed), `definition_changed` (the graph is not what it
+    was when the run began, and that matters), `checkpoint_not_stored` (the checkpoint being
     executed was not stored in time, or will not be, for what `__cause__` names; retryable), `durability_required` (a
     node with effects runs where nothing is stored until the end), `ledger_missing` (the graph has no LedgerSaver),
     `part_changed` (a call inside a task comes with other arguments than the one that is on record; retryable),
@@ -83,7 +85,9 @@ class ConflictError(LangGraphExtError):
     (the attempt has ended already, and otherwise), `terminal_mismatch` (the end that was handed over is not what it
     says, or not this attempt's), `attempt_mismatch` (who wants to act is no running attempt any more),
     `idempotency_conflict` (an effect's key was used before, for another payload or another name), `effect_conflict`
-    (the effect stands elsewhere, or its call may still be running), `run_ended` (the run has ended otherwise).
+    (the effect stands elsewhere, or its call may still be running), `run_ended` (the run has ended otherwise),
+    `memo_conflict` (the memo never changes), `run_exists` (this request came before), `run_key_conflict` (it came
+    before with another input).
     """
 
     code = "conflict"

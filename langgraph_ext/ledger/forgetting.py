@@ -13,6 +13,7 @@ def forget_thread(tx: Tx, thread_id: str) -> None:
     """Delete what the ledger's own tables hold of a thread."""
     tx.run("inbox_delete", thread_id=thread_id)
     tx.run("requests_delete", thread_id=thread_id)
+    tx.run("memos_delete", thread_id=thread_id)
     if tx.run("runs_delete", thread_id=thread_id):  # the others belong to runs
         tx.run("interrupts_delete", thread_id=thread_id)
         tx.run("effect_uses_delete", thread_id=thread_id)
@@ -33,5 +34,6 @@ def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:
             tx.run("visits_of_run_delete", run=run["run"])
             tx.run("inbox_of_run_delete", run=run["run"])
             tx.run("requests_of_run_delete", run=run["run"])
+            tx.run("memos_of_run_delete", run=run["run"])
             tx.run("run_events_delete", run=run["run"])
             tx.run("run_delete", run=run["run"])

@@ -20,6 +20,7 @@ from langgraph_ext.ledger import (
     events,
     following,
     listing,
+    memos,
     notices,
     snapshot,
     verify,
@@ -36,6 +37,7 @@ from langgraph_ext.ledger.records import (
     Finding,
     InboxEntry,
     Interrupt,
+    Memo,
     Run,
     RunStatus,
     Snapshot,
@@ -322,6 +324,15 @@ class RunLedger(Closing):
         (effect,) = effect_listing.effects_given_out([await self.database.atransact(resolve)], self._serde)
         notices.resolved(effect.effect_id, effect.status)
         return effect
+
+    def memos(self, run_id: str) -> list[Memo]:
+        """What the durable nodes of a run have kept."""
+        return memos.memos_given_out(self.database.read(memos.ask_memos(run_id)), self._serde)
+
+    async def amemos(self, run_id: str) -> list[Memo]:
+        """As `memos`."""
+        then = partial(memos.memos_given_out, serde=self._serde)
+        return await self.database.aread_then(then, memos.ask_memos(run_id))
 
     # -- what is asked of a run
 

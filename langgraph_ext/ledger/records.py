@@ -21,6 +21,7 @@ __all__ = [
     "InboxKind",
     "Interrupt",
     "InterruptStatus",
+    "Memo",
     "Run",
     "RunStatus",
     "Snapshot",
@@ -310,6 +311,26 @@ class Effect:
     """The importable name of the function that undoes it."""
     started_at: datetime
     ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memo:
+    """A small value that a durable node keeps."""
+
+    node_path: str
+    """Its node's; empty for the whole run."""
+    scope: str | None
+    """The task of the enclosing visit; None in the root graph."""
+    place: int | None
+    """Its node's place among the tasks of one `Send` fan-out, from 0."""
+    key: str
+    value: Any
+    """None if it is no JSON and the ledger has no serde to decode it with."""
+    value_type: str
+    """`"json"`, or the serde's type tag."""
+    attempt_id: str
+    """The attempt that wrote it last."""
+    written_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from langgraph_ext.nodes.attempt import Run, Running, decoded
 from langgraph_ext.nodes.called import Called
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.frames import Frame
+from langgraph_ext.nodes.memos import Memos
 from langgraph_ext.nodes.place import Place, levels_of
 from langgraph_ext.nodes.refusals import refuse
 from langgraph_ext.saver.attached import Invocation
@@ -329,6 +330,7 @@ def _answered(
         number=attempt.number,
         epoch=attempt.epoch,
         goes_on=answer.goes_on,
+        memo=Memos(place, key),
         place=place,
         actor=Actor(place, key, answer.run_id, caller.declared, authorized=answer.authorized),
     )

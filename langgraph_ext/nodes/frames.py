@@ -10,6 +10,7 @@ from typing import Any
 
 from langgraph_ext.database import AppTx
 from langgraph_ext.nodes.acts import Actor, Named
+from langgraph_ext.nodes.memos import Memos
 from langgraph_ext.nodes.place import Place
 
 __all__ = ["Frame", "entered", "frame", "left"]
@@ -37,6 +38,8 @@ class Frame:
     """The fencing epoch of the lease it runs under."""
     goes_on: bool
     """Whether it has paused before, and goes on behind an answer."""
+    memo: Memos
+    """Small values that the node keeps between its attempts and its rounds."""
     place: Place
     actor: Actor
 
