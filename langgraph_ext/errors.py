@@ -85,7 +85,7 @@ class ConflictError(LangGraphExtError):
     (the attempt has ended already, and otherwise), `terminal_mismatch` (the end that was handed over is not what it
     says, or not this attempt's), `attempt_mismatch` (who wants to act is no running attempt any more),
     `idempotency_conflict` (an effect's key was used before, for another payload or another name), `effect_conflict`
-    (the effect stands elsewhere, or its call may still be running), `run_ended` (the run has ended otherwise),
+    (the effect stands elsewhere, or its call may still be running), `run_closed` (the run has ended otherwise),
     `memo_conflict` (the memo never changes), `run_exists` (this request came before), `run_key_conflict` (it came
     before with another input).
     """

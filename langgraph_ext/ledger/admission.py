@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import ConflictError, InvalidArgument, NotFound
-from langgraph_ext.ledger import attempts, control, effects, leases, runs
+from langgraph_ext.ledger import attempts, control, effects, inbox, leases, runs
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, EffectClass
+from langgraph_ext.ledger.inbox import Message
 from langgraph_ext.ledger.leases import Lease
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.records import RunStatus
@@ -56,6 +57,8 @@ class Entry:
     effect: EffectClass
     stops_in_doubt: bool
     """Whether an effect in doubt stops it; if not, the body repeats or probes it."""
+    accepts_steering: bool
+    """Whether it is given what others have told the run."""
     max_attempts: int | None
     max_transitions: int | None
     """The most visits that its run may have before it; None for any number."""
@@ -86,6 +89,8 @@ class Admitted(NamedTuple):
     """Attempts of earlier epochs whose ends can come no more."""
     stands: Numbered
     """Where its visit stands."""
+    steering: tuple[Message, ...]
+    """What others have told the run, and this visit has claimed."""
 
 
 class Finished(NamedTuple):
@@ -171,6 +176,7 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
             authorized=attempts.is_authorized(tx, attempt),
             given_up=given_up,
             stands=_stands(tx, entry, run),
+            steering=inbox.claimed(tx, attempt) if entry.accepts_steering else (),
         )
     refused = _beyond(tx, entry, run) if last is None else _refusal(tx, entry, last)
     if refused is not None:
@@ -203,6 +209,7 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
         authorized=last is not None and last.authorized_us is not None,
         given_up=given_up,
         stands=_stands(tx, entry, run),
+        steering=inbox.claim(tx, attempt, now_us=entry.now_us) if entry.accepts_steering else (),
     )
 
 
@@ -273,6 +280,8 @@ def _run_of(tx: Tx, entry: Entry, root: Row) -> tuple[int, str]:
 
 def _stopped(tx: Tx, entry: Entry, run: int) -> Refused | None:
     """Whether somebody has cancelled the run; if it was only asked to end, it does now (rules L17, L18)."""
+    if control.may_go_on(tx, run, entry.at):
+        return None
     control.see_to(tx, run, entry.at)
     if not control.is_cancelled(tx, run):
         return None

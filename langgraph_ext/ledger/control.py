@@ -1,9 +1,4 @@
-"""Control: what others ask of a run, from any process, and who has seen to it (rules L18, L45, L46).
-
-State machine of an entry:
-
-    ask ──▶ waiting ──▶ consumed      the run has done it
-                └─ the run ended otherwise first: it stays as it is, in sight
+"""Control: a run is asked to end, from any process, and who sees to it (rules L18, L45, L46).
 
 A run that nobody runs is cancelled on the spot. One that may be running is asked: it sees to it at its next durable
 node (admission.py), or when its invocation, drained by its next checkpoint, is over (invocations.py).
@@ -15,63 +10,47 @@ from collections.abc import Callable
 from functools import partial
 
 from langgraph_ext.database import Row, Tx
-from langgraph_ext.errors import ConflictError
-from langgraph_ext.ledger import abandoned, attempts, leases, runs
-from langgraph_ext.ledger.event_rows import append_event
+from langgraph_ext.ledger import abandoned, attempts, inbox, leases, runs
 from langgraph_ext.ledger.interrupts import close_of_run
-from langgraph_ext.ledger.records import AttemptStatus, InboxEntry, InboxKind, InterruptStatus, Run, RunStatus
-from langgraph_ext.ledger.rows import moment, run_named, run_record, text_or_none
+from langgraph_ext.ledger.records import AttemptStatus, CancelMode, InboxKind, InterruptStatus, Run, RunStatus
+from langgraph_ext.ledger.rows import one_of, run_named, run_record, text_or_none
 from langgraph_ext.ledger.runs import At
 from langgraph_ext.ledger.texts import cut
 
-__all__ = ["ask_inbox", "ask_to_cancel", "is_cancelled", "see_to", "waiting"]
+__all__ = ["ask_to_cancel", "is_cancelled", "may_go_on", "see_to", "waiting"]
 
 
-def ask_to_cancel(run_id: str, reason: str | None, now_us: int) -> Callable[[Tx], Run]:
+def ask_to_cancel(run_id: str, mode: CancelMode | str, reason: str | None, now_us: int) -> Callable[[Tx], Run]:
     """Cancel a run, or ask it to end, ready to be committed; returns it as it stands then.
 
     Raises:
-        InvalidArgument: The id or the reason is no text.
+        InvalidArgument: The id or the reason is no text, or there is no such mode.
     """
-    named, words = text_or_none(run_id, "run_id") or "", text_or_none(reason, "reason")
-    return partial(_cancel, run_id=named, reason=None if words is None else cut(words), now_us=now_us)
+    words = text_or_none(reason, "reason")
+    return partial(
+        _cancel,
+        run_id=text_or_none(run_id, "run_id") or "",
+        mode=one_of(CancelMode, mode, "mode") or CancelMode.NOW,
+        reason=None if words is None else cut(words),
+        now_us=now_us,
+    )
 
 
-def ask_inbox(run_id: str) -> Callable[[Tx], list[InboxEntry]]:
-    """What was asked of a run, in order, ready to be read."""
-    return partial(_inbox, run_id=text_or_none(run_id, "run_id") or "")
-
-
-def _cancel(tx: Tx, *, run_id: str, reason: str | None, now_us: int) -> Run:
+def _cancel(tx: Tx, *, run_id: str, mode: CancelMode, reason: str | None, now_us: int) -> Run:
     """Ask once: the same again changes nothing.
 
     Raises:
-        ConflictError: The run has ended otherwise (`run_ended`).
+        ConflictError: The run has ended otherwise (`run_closed`).
     """
     run = run_named(tx, run_id)
-    number, thread_id, status = run["run"], run["thread_id"], RunStatus(run["status"])
+    number, at = run["run"], At(run["thread_id"], run["last_id"], now_us)
     if is_cancelled(tx, number):
         return run_record(run)
-    if status.ended:
-        raise ConflictError(
-            f"run {run_id!r} is {status}: it can be cancelled no more",
-            code="run_ended",
-            details={"run_id": run_id, "status": str(status)},
-        )
-    if waiting(tx, thread_id, number) is None:
-        tx.run("inbox_add", run=number, thread_id=thread_id, kind=InboxKind.CANCEL, reason=reason, now_us=now_us)
-        append_event(
-            tx,
-            name="run.cancel_requested",
-            run=number,
-            thread_id=thread_id,
-            checkpoint_ns="",
-            checkpoint_id=run["last_id"],
-            details={"words": reason},
-            stored_us=now_us,
-        )
+    inbox.refuse_closed(run)
+    if waiting(tx, at.thread_id, number) is None:
+        inbox.add(tx, run, InboxKind.CANCEL, mode=mode, reason=reason, now_us=now_us)
     if not _may_run(tx, run, now_us):
-        see_to(tx, number, At(thread_id, run["last_id"], now_us))
+        see_to(tx, number, at)
     return run_record(tx.one("run_get", run=number))
 
 
@@ -95,6 +74,12 @@ def waiting(tx: Tx, thread_id: str, run: int | None, *, root_id: str | None = No
     return tx.maybe("inbox_waiting", thread_id=thread_id, run=run, root_id=root_id)
 
 
+def may_go_on(tx: Tx, run: int, at: At) -> bool:
+    """Whether a run that was asked to end may finish the step that it was asked in, and this is that step."""
+    asked = waiting(tx, at.thread_id, run)
+    return asked is not None and asked["mode"] == CancelMode.AFTER_BATCH and at.checkpoint_id <= asked["at_id"]
+
+
 def see_to(tx: Tx, run: int, at: At) -> bool:
     """End a run that was asked to, with its questions and the attempts that wait for their answers.
 
@@ -116,19 +101,3 @@ def see_to(tx: Tx, run: int, at: At) -> bool:
 def is_cancelled(tx: Tx, run: int) -> bool:
     """Whether a run has ended because somebody asked."""
     return tx.maybe("inbox_consumed", run=run, kind=InboxKind.CANCEL) is not None
-
-
-def _inbox(tx: Tx, *, run_id: str) -> list[InboxEntry]:
-    run = run_named(tx, run_id)
-    return [
-        InboxEntry(
-            entry=row["entry"],
-            run_id=run["run_id"],
-            thread_id=row["thread_id"],
-            kind=InboxKind(row["kind"]),
-            reason=row["reason"],
-            requested_at=moment(row["requested_us"]),
-            consumed_at=None if row["consumed_us"] is None else moment(row["consumed_us"]),
-        )
-        for row in tx.all("inbox_of_run", run=run["run"])
-    ]

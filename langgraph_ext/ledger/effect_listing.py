@@ -113,18 +113,18 @@ def _resolve(tx: Tx, *, effect_id: str, receipt: Receipt | None, now_us: int) ->
     return Found(tx.one("effect_record", effect_id=effect_id), in_doubt=False)
 
 
-def receipt_of(value: Any, serde: Serde | None) -> Receipt:
+def receipt_of(value: Any, serde: Serde | None, *, what: str = "receipt") -> Receipt:
     """A receipt as it is stored: as JSON, which anybody can read, if it is that; else as the serde has it.
 
     Raises:
         InvalidArgument: It is no JSON, and the serde (or none) encodes nothing.
     """
     try:
-        return Receipt("json", canonical.encode_plain(value, where="receipt"))
+        return Receipt("json", canonical.encode_plain(value, where=what))
     except TypeError as error:
         dumps = getattr(serde, "dumps_typed", None)
         if dumps is None:
-            raise InvalidArgument(f"{error}; give the receipt as JSON, or a ledger a serde that encodes it") from None
+            raise InvalidArgument(f"{error}; give the {what} as JSON, or a ledger a serde that encodes it") from None
     return Receipt(*dumps(value))
 
 

@@ -19,6 +19,7 @@ from langgraph_ext.ledger import (
     effect_listing,
     events,
     following,
+    inbox,
     listing,
     memos,
     notices,
@@ -30,6 +31,7 @@ from langgraph_ext.ledger.effect_listing import NO_RECEIPT
 from langgraph_ext.ledger.listing import Serde
 from langgraph_ext.ledger.records import (
     AttemptRecord,
+    CancelMode,
     Effect,
     EffectStatus,
     ErrorRecord,
@@ -336,7 +338,7 @@ class RunLedger(Closing):
 
     # -- what is asked of a run
 
-    def cancel(self, run_id: str, *, reason: str | None = None) -> Run:
+    def cancel(self, run_id: str, *, mode: CancelMode | str = "now", reason: str | None = None) -> Run:
         """Cancel a run, from any process. It writes; the same again changes nothing.
 
         One that nobody runs is cancelled at once, with its open questions. One that may be running is asked to end: it
@@ -345,27 +347,49 @@ class RunLedger(Closing):
 
         Args:
             run_id: The run.
+            mode: `"now"`; `"after_call"`, the same for a graph's nodes; `"after_batch"`: durable nodes of the step that
+                is being run still begin.
             reason: Why, for whoever reads its record.
 
         Returns:
             The run as it stands now; `inbox` tells whether it has seen to it.
 
         Raises:
-            ConflictError: It has ended otherwise (`run_ended`).
+            ConflictError: It has ended otherwise (`run_closed`).
         """
-        return self.database.transact(control.ask_to_cancel(run_id, reason, self.database.clock_us()))
+        return self.database.transact(control.ask_to_cancel(run_id, mode, reason, self.database.clock_us()))
 
-    async def acancel(self, run_id: str, *, reason: str | None = None) -> Run:
+    async def acancel(self, run_id: str, *, mode: CancelMode | str = "now", reason: str | None = None) -> Run:
         """As `cancel`."""
-        return await self.database.atransact(control.ask_to_cancel(run_id, reason, self.database.clock_us()))
+        return await self.database.atransact(control.ask_to_cancel(run_id, mode, reason, self.database.clock_us()))
+
+    def steer(self, run_id: str, message: Any) -> None:
+        """Leave a message for a run, from any process, for the next attempt of a node that accepts steering. It writes.
+
+        Args:
+            run_id: The run.
+            message: Any JSON, or what the serde encodes.
+
+        Raises:
+            ConflictError: The run has ended (`run_closed`).
+            InvalidArgument: The message cannot be encoded.
+        """
+        packed = effect_listing.receipt_of(message, self._serde, what="message")
+        self.database.transact(inbox.ask_to_steer(run_id, packed, self.database.clock_us()))
+
+    async def asteer(self, run_id: str, message: Any) -> None:
+        """As `steer`."""
+        packed = effect_listing.receipt_of(message, self._serde, what="message")
+        await self.database.atransact(inbox.ask_to_steer(run_id, packed, self.database.clock_us()))
 
     def inbox(self, run_id: str) -> list[InboxEntry]:
         """What was asked of a run, in order, and what of it was seen to."""
-        return self.database.read(control.ask_inbox(run_id))
+        return inbox.inbox_given_out(self.database.read(inbox.ask_inbox(run_id)), self._serde)
 
     async def ainbox(self, run_id: str) -> list[InboxEntry]:
         """As `inbox`."""
-        return await self.database.aread(control.ask_inbox(run_id))
+        then = partial(inbox.inbox_given_out, serde=self._serde)
+        return await self.database.aread_then(then, inbox.ask_inbox(run_id))
 
     # -- events
 

@@ -11,6 +11,7 @@ from typing import Any
 __all__ = [
     "AttemptRecord",
     "AttemptStatus",
+    "CancelMode",
     "Effect",
     "EffectClass",
     "EffectStatus",
@@ -121,6 +122,18 @@ class InboxKind(StrEnum):
     """What is asked of a run."""
 
     CANCEL = "cancel"
+    STEER = "steer"
+
+
+class CancelMode(StrEnum):
+    """When a run that is being run ends, once it was asked to. What is running is never cut off."""
+
+    NOW = "now"
+    """Nothing more of it begins."""
+    AFTER_CALL = "after_call"
+    """The same for a graph's nodes; an agent finishes the model or tool call it is in."""
+    AFTER_BATCH = "after_batch"
+    """What belongs to its present step still begins; nothing behind that."""
 
 
 class EffectStatus(StrEnum):
@@ -204,8 +217,14 @@ class InboxEntry:
     run_id: str
     thread_id: str
     kind: InboxKind
+    mode: CancelMode | None
+    """Of a cancel."""
     reason: str | None
-    """In the words of who asked."""
+    """Of a cancel, in the words of who asked."""
+    message: Any
+    """Of a steer; None if it is no JSON and the ledger has no serde to decode it with."""
+    attempt_id: str | None
+    """Of a steer: the attempt that has claimed it."""
     requested_at: datetime
     consumed_at: datetime | None
     """When the run did it; None while it waits, and for good if the run ended otherwise first."""

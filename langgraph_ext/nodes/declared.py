@@ -21,6 +21,7 @@ class Declared:
     on_unknown: str
     """`stop`, `retry` or `probe`."""
     probe: Callable[[str], Any] | None
+    accepts_steering: bool
 
     @property
     def told(self) -> dict[str, str | int | None]:

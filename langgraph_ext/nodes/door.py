@@ -18,6 +18,7 @@ from langgraph_ext.ledger import admission, attempts, leases, notices
 from langgraph_ext.ledger.admission import Admitted, Entry, Finished, Mistaken, NotStored, Refused
 from langgraph_ext.ledger.attempts import EffectClass, Part
 from langgraph_ext.ledger.frames import FrameKey
+from langgraph_ext.ledger.listing import value_of
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.nodes.acts import Actor
 from langgraph_ext.nodes.attempt import Run, Running, decoded
@@ -196,6 +197,7 @@ def _entry(caller: _Caller) -> Entry:
         kind=declared.kind,
         effect=declared.effect,
         stops_in_doubt=declared.on_unknown == "stop",
+        accepts_steering=declared.accepts_steering,
         max_attempts=declared.max_attempts,
         max_transitions=None if caller.invocation is None else caller.invocation.max_transitions,
         owner=caller.owner,
@@ -330,6 +332,7 @@ def _answered(
         number=attempt.number,
         epoch=attempt.epoch,
         goes_on=answer.goes_on,
+        steering=tuple(value_of(each.type, each.data, place.saver.serde) for each in answer.steering),
         memo=Memos(place, key),
         place=place,
         actor=Actor(place, key, answer.run_id, caller.declared, authorized=answer.authorized),

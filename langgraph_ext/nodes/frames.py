@@ -38,6 +38,9 @@ class Frame:
     """The fencing epoch of the lease it runs under."""
     goes_on: bool
     """Whether it has paused before, and goes on behind an answer."""
+    steering: tuple[Any, ...]
+    """What others have told the run (`ledger.steer`), of a node that accepts steering: each message once, and again to
+    the next attempt of the visit if this one comes to nothing."""
     memo: Memos
     """Small values that the node keeps between its attempts and its rounds."""
     place: Place

@@ -93,7 +93,7 @@ class Memos:
         return partial(memos.read, frame=self._key, key=key, owner=owner)
 
     def _write(self, key: str, value: Any, owner: str | None) -> Any:
-        packed = memos.Value(*receipt_of(value, self._place.saver.serde))
+        packed = memos.Value(*receipt_of(value, self._place.saver.serde, what=f"memo {key!r}"))
         now_us = self._place.saver.database.clock_us()
         write = partial(memos.write, frame=self._key, key=key, owner=owner, value=packed, now_us=now_us)
         return partial(_fenced, thread_id=self._place.thread_id, epoch=self._key.epoch, write=write)

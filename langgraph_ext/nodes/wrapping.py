@@ -42,6 +42,7 @@ def durable(
     max_attempts: int | None = None,
     on_unknown: OnUnknown = "stop",
     probe: Callable[[str], Any] | None = None,
+    accepts_steering: bool = False,
 ) -> Callable[[Callable[..., R]], Callable[..., R]]: ...
 
 
@@ -54,6 +55,7 @@ def durable(
     max_attempts: int | None = None,
     on_unknown: OnUnknown = "stop",
     probe: Callable[[str], Any] | None = None,
+    accepts_steering: bool = False,
 ) -> Any:
     """Make a node function durable: once its result is stored, its body does not run again for that visit.
 
@@ -70,15 +72,18 @@ def durable(
         on_unknown: What to do when an earlier attempt left an effect in doubt: `"stop"` until somebody says how it
             went, `"retry"` with the same idempotency key, or ask `probe`.
         probe: `probe(key)` returns the receipt, or raises `EffectNotDone`.
+        accepts_steering: Whether its attempts are given what others have told the run, in `frame.steering`.
 
     Raises:
         InvalidArgument: An option is none of these, or they contradict each other.
     """
-    declared = _declared(effect, kind, max_attempts, on_unknown, probe)
+    declared = _declared(effect, kind, max_attempts, on_unknown, probe, bool(accepts_steering))
     return _wrapped(fn, declared) if fn is not None else functools.partial(_wrapped, declared=declared)
 
 
-def _declared(effect: str, kind: str | None, max_attempts: int | None, on_unknown: str, probe: Any) -> Declared:
+def _declared(
+    effect: str, kind: str | None, max_attempts: int | None, on_unknown: str, probe: Any, accepts_steering: bool
+) -> Declared:
     if effect not in ("none", "write", "opaque"):
         raise InvalidArgument(f'durable: effect is {effect!r}; it must be "none", "write" or "opaque"')
     if on_unknown not in ("stop", "retry", "probe"):
@@ -88,7 +93,12 @@ def _declared(effect: str, kind: str | None, max_attempts: int | None, on_unknow
     if max_attempts is not None and (type(max_attempts) is not int or max_attempts < 1):
         raise InvalidArgument(f"durable: max_attempts is {max_attempts!r}; it must be a whole number from 1, or None")
     return Declared(
-        effect=EffectClass(effect), kind=kind, max_attempts=max_attempts, on_unknown=on_unknown, probe=probe
+        effect=EffectClass(effect),
+        kind=kind,
+        max_attempts=max_attempts,
+        on_unknown=on_unknown,
+        probe=probe,
+        accepts_steering=accepts_steering,
     )
 
 

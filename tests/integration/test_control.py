@@ -113,7 +113,7 @@ def test_l46_a_run_that_has_ended_is_cancelled_no_more(acts: Acts) -> None:
     with pytest.raises(ConflictError) as refused:
         acts.saver.ledger.cancel(run_id)
 
-    assert ("run_ended", "succeeded", []) == (refused.value.code, newest(acts).status, seen_to(acts))
+    assert ("run_closed", "succeeded", []) == (refused.value.code, newest(acts).status, seen_to(acts))
     with pytest.raises(NotFound):
         acts.saver.ledger.cancel("nobody")
     with pytest.raises(InvalidArgument):

@@ -539,7 +539,7 @@ def timed(saver: LedgerSaver, loop: asyncio.AbstractEventLoop) -> Acts:
     return Acts(saver, "async", "sync", loop)
 
 
-@pytest.mark.parametrize("policy", [TimeoutPolicy(run_timeout=0.05), TimeoutPolicy(idle_timeout=0.05)])
+@pytest.mark.parametrize("policy", [TimeoutPolicy(run_timeout=0.4), TimeoutPolicy(idle_timeout=0.4)])
 def test_l49_a_body_that_takes_too_long_is_timed_out(timed: Acts, policy: TimeoutPolicy) -> None:
     """Known when LangGraph stores its error; the next one may be in time."""
     app = _timed(timed, policy, _slow(1))
@@ -556,14 +556,14 @@ def test_l49_a_body_that_takes_too_long_is_timed_out(timed: Acts, policy: Timeou
 def test_l49_a_timeout_that_a_retry_policy_repeats_is_on_record(timed: Acts) -> None:
     """LangGraph stores no error of it: that it is tried again says what it was."""
     retry = RetryPolicy(initial_interval=0.05, jitter=False)
-    timed.run(_timed(timed, TimeoutPolicy(run_timeout=0.05), _slow(2), retry_policy=retry))
+    timed.run(_timed(timed, TimeoutPolicy(run_timeout=0.4), _slow(2), retry_policy=retry))
 
     assert [("slow", 1, "timed_out"), ("slow", 2, "timed_out"), ("slow", 3, "succeeded")] == timed.attempts()
 
 
 def test_l49_a_timeout_in_a_subgraph_is_on_record(timed: Acts) -> None:
     inner = (
-        StateGraph(State).add_node("slow", _slow(1), timeout=TimeoutPolicy(run_timeout=0.05)).add_edge(START, "slow")
+        StateGraph(State).add_node("slow", _slow(1), timeout=TimeoutPolicy(run_timeout=0.4)).add_edge(START, "slow")
     )
     with pytest.raises(NodeTimeoutError):
         timed.run(line(timed.saver, sub=inner.compile()))
@@ -586,7 +586,7 @@ def test_l49_a_body_that_cleans_up_after_its_timeout_is_timed_out(timed: Acts) -
             await app.ainvoke({"log": []}, CONFIG, durability="sync")
         await asyncio.sleep(0.2)
 
-    timed.loop.run_until_complete(story(_timed(timed, TimeoutPolicy(run_timeout=0.05), slow)))
+    timed.loop.run_until_complete(story(_timed(timed, TimeoutPolicy(run_timeout=0.4), slow)))
 
     assert ([("slow", 1, "timed_out")], False) == (timed.attempts(), timed.lease()[1])
 
@@ -627,7 +627,7 @@ def test_l49_a_timed_out_bodys_effect_is_in_doubt(timed: Acts) -> None:
 
         return {"log": [await frame.aonce("act", {}, call)]}
 
-    app = _timed(timed, TimeoutPolicy(run_timeout=0.05), slow)
+    app = _timed(timed, TimeoutPolicy(run_timeout=0.4), slow)
     with pytest.raises(NodeTimeoutError):
         timed.run(app)
     with pytest.raises(RecoveryRequired):

@@ -102,7 +102,7 @@ def test_l49_what_a_timeout_cuts_off_is_in_doubt(saver: LedgerSaver, loop: async
         return {"log": [await frame.aonce("act", {}, hang)]}
 
     async def run() -> None:
-        app = attached(saver, act, timeout=TimeoutPolicy(run_timeout=0.05))
+        app = attached(saver, act, timeout=TimeoutPolicy(run_timeout=0.4))
         with pytest.raises(NodeTimeoutError):
             await app.ainvoke({"log": []}, CONFIG, durability="sync")
         left = asyncio.all_tasks() - {asyncio.current_task()}

@@ -57,7 +57,8 @@ WHERE :checkpoint_id > :parent_id
             SELECT epoch FROM lease WHERE thread_id = :thread_id AND released_us IS NULL AND (whole = 1 OR :epoch > 0)
         ), 0)
         AND NOT EXISTS (
-            SELECT 1 FROM inbox WHERE :epoch > 0 AND thread_id = :thread_id AND consumed_us IS NULL
+            SELECT 1 FROM inbox
+            WHERE :epoch > 0 AND thread_id = :thread_id AND consumed_us IS NULL AND kind = 'cancel'
         )
     );
 
