@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from langgraph_ext import __version__, canonical
+from langgraph_ext.cli.asking import cancel, steer
 from langgraph_ext.cli.checkup import check_up
 from langgraph_ext.cli.crash_test import crash_test
 from langgraph_ext.cli.ending import Status, exits_with_code, say
@@ -271,4 +272,6 @@ def doctor(db: DatabaseOption = None, as_json: JsonOption = False) -> None:
         raise typer.Exit(Status.FOUND)
 
 
+app.command()(cancel)
+app.command()(steer)
 app.command("crash-test")(crash_test)

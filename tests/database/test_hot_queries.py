@@ -20,7 +20,14 @@ MAY_SCAN = {"scan_all", "interrupts_page", "interrupts_page_pending", "interrupt
 
 MAY_SORT = MAY_SCAN | {"scan_thread", "namespaces_of_run", "writes_orphans", "interrupts_of_task"}
 MAY_SORT |= {"interrupts_page_of_thread", "effects_calling", "effects_in_doubt_of_visit", "effects_page_of_thread"}
-MAY_SORT |= {"verify_attempts_of_run", "verify_rows", "verify_run_events", "verify_tasks", "run_transitions", "inbox_claimed"}
+MAY_SORT |= {
+    "verify_attempts_of_run",
+    "verify_rows",
+    "verify_run_events",
+    "verify_tasks",
+    "run_transitions",
+    "inbox_claimed",
+}
 
 PASSES = ("SCAN found", "SCAN CONSTANT ROW", "SCAN (subquery-4)")
 """Passes over rows that were searched for before."""

@@ -562,9 +562,7 @@ def test_l49_a_timeout_that_a_retry_policy_repeats_is_on_record(timed: Acts) -> 
 
 
 def test_l49_a_timeout_in_a_subgraph_is_on_record(timed: Acts) -> None:
-    inner = (
-        StateGraph(State).add_node("slow", _slow(1), timeout=TimeoutPolicy(run_timeout=0.4)).add_edge(START, "slow")
-    )
+    inner = StateGraph(State).add_node("slow", _slow(1), timeout=TimeoutPolicy(run_timeout=0.4)).add_edge(START, "slow")
     with pytest.raises(NodeTimeoutError):
         timed.run(line(timed.saver, sub=inner.compile()))
 
