@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger import abandoned, effects
+from langgraph_ext.ledger import abandoned, effects, leases
 from langgraph_ext.ledger.attempts import AttemptStatus
 from langgraph_ext.ledger.effect_rows import Receipt, known
 from langgraph_ext.ledger.listing import Serde, value_of
@@ -107,8 +107,8 @@ def ask_to_resolve(
 
 def _resolve(tx: Tx, *, effect_id: str, receipt: Receipt | None, now_us: int) -> Found:
     held = known(tx, effect_id)
-    if held.calling:
-        abandoned.give_up(tx, held.thread_id, now_us=now_us)
+    if held.calling and abandoned.give_up(tx, held.thread_id, now_us=now_us):
+        effects.doubt_left(tx, [held.attempt_id], now_us=now_us)
     effects.resolve(tx, effect_id, receipt=receipt, now_us=now_us)
     return Found(tx.one("effect_record", effect_id=effect_id), in_doubt=False)
 
@@ -166,4 +166,6 @@ def _is_in_doubt(tx: Tx, row: Row, now_us: int) -> bool:
     if row["status"] not in (EffectStatus.STARTED, EffectStatus.UNKNOWN):
         return False
     runs = row["attempt_status"] == AttemptStatus.RUNNING and row["attempt_epoch"] == row["epoch"]
-    return row["calling_us"] is None or not runs or abandoned.is_abandoned(tx, row["thread_id"], now_us=now_us)
+    if row["calling_us"] is None or abandoned.is_abandoned(tx, row["thread_id"], now_us=now_us):
+        return True
+    return not runs and not (leases.left_epoch(tx, row["thread_id"]) == row["attempt_epoch"] == row["epoch"])

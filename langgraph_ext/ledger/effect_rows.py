@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import ConflictError, NotFound
-from langgraph_ext.ledger import attempts
+from langgraph_ext.ledger import attempts, leases
 from langgraph_ext.ledger.effect_keys import Key
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.records import EffectStatus
@@ -78,9 +78,14 @@ def known(tx: Tx, effect_id: str) -> Held:
 
 
 def is_live(tx: Tx, held: Held) -> bool:
-    """Whether its call may still be running: it was not said to be over, and its attempt runs, in the same go."""
+    """Whether its call may still be running: it was not said to be over, and its attempt runs, in the same go.
+
+    Or the attempt has ended, and its lease was not given back: that waits for its calls (holds.py).
+    """
     attempt = attempts.find(tx, held.attempt_id) if held.calling else None
-    return attempt is not None and attempt.status is attempts.AttemptStatus.RUNNING and attempt.epoch == held.epoch
+    if attempt is None or attempt.epoch != held.epoch:
+        return False
+    return attempt.status is attempts.AttemptStatus.RUNNING or leases.left_epoch(tx, held.thread_id) == held.epoch
 
 
 def append_effect_event(tx: Tx, held: Held, event: str, *, now_us: int, **more: Any) -> None:

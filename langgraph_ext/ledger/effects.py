@@ -17,12 +17,13 @@ row of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
 from langgraph_ext.database import Tx
 from langgraph_ext.errors import ConflictError, InvalidArgument
+from langgraph_ext.ledger import leases
 from langgraph_ext.ledger.attempts import Attempt
 from langgraph_ext.ledger.effect_keys import Key
 from langgraph_ext.ledger.effect_rows import (
@@ -47,6 +48,7 @@ __all__ = [
     "ToCall",
     "again",
     "begin",
+    "call_over",
     "commit",
     "doubt",
     "doubt_left",
@@ -232,19 +234,34 @@ def doubt(tx: Tx, frame: FrameKey, effect_id: str, *, now_us: int) -> Held:
 # -- what others do
 
 
-def doubt_left(tx: Tx, attempt_ids: Iterable[str], *, now_us: int) -> list[Held]:
+def call_over(tx: Tx, effect_id: str, *, attempt_id: str, epoch: int, gives_back: bool, now_us: int) -> None:
+    """A call has come back when its attempt was over: what it did is in doubt, and from here on nobody waits for it.
+
+    If its attempt took the lease by itself (`gives_back`), that is given back unless something else runs under it.
+    """
+    held = find(tx, effect_id)
+    if held is None or not held.calling or (held.attempt_id, held.epoch) != (attempt_id, epoch):
+        return
+    _doubt(tx, held, now_us=now_us, reason="late")
+    if gives_back:
+        leases.give_back(tx, held.thread_id, epoch, now_us=now_us)
+
+
+def doubt_left(tx: Tx, attempt_ids: Iterable[str], *, now_us: int, still_calling: Collection[str] = ()) -> list[Held]:
     """What attempts that are over, or go on from their beginning, left started is unknown now.
 
     Args:
         tx: The transaction of an admission, or of the wrapper that ends an attempt.
-        attempt_ids: The attempts; none of them has a call that may still be running.
+        attempt_ids: The attempts.
         now_us: Microseconds since the epoch, UTC.
+        still_calling: Effects whose calls are still running: they stay as they are until those have come back.
 
     Returns:
         Those effects, by attempt, the oldest first.
     """
     left = [from_row(row) for each in attempt_ids for row in tx.all("effects_calling", attempt_id=each)]
-    return [_doubt(tx, held, now_us=now_us, reason="owner_lost") for held in left]
+    over = (held for held in left if held.effect_id not in still_calling)
+    return [_doubt(tx, held, now_us=now_us, reason="owner_lost") for held in over]
 
 
 def resolve(tx: Tx, effect_id: str, *, receipt: Receipt | None, now_us: int) -> Held:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from langgraph_ext.database import Tx
 from langgraph_ext.ledger import attempts, effects, leases
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus
@@ -14,7 +16,16 @@ Error = tuple[str, str, str | None]
 """Type, message and code of what was raised."""
 
 
-def end(tx: Tx, attempt: Attempt, target: AttemptStatus, *, error: Error, gives_back: bool, now_us: int) -> bool:
+def end(
+    tx: Tx,
+    attempt: Attempt,
+    target: AttemptStatus,
+    *,
+    error: Error,
+    gives_back: bool,
+    now_us: int,
+    still_calling: Collection[str] = (),
+) -> bool:
     """End an attempt whose body raised or was cancelled; what it has left started is in doubt.
 
     Args:
@@ -22,8 +33,9 @@ def end(tx: Tx, attempt: Attempt, target: AttemptStatus, *, error: Error, gives_
         attempt: As it was admitted.
         target: How it ended.
         error: What it raised.
-        gives_back: Whether it holds the thread's lease by itself.
+        gives_back: Whether it holds the thread's lease by itself, and gives it back now.
         now_us: Microseconds since the epoch, UTC.
+        still_calling: Its effects whose calls are still running.
 
     Returns:
         Whether it ended now; False if it stands otherwise by now.
@@ -33,7 +45,7 @@ def end(tx: Tx, attempt: Attempt, target: AttemptStatus, *, error: Error, gives_
     """
     leases.check(tx, attempt.thread_id, attempt.epoch)
     ended = attempts.end(tx, attempt, target, now_us=now_us, error=error)
-    effects.doubt_left(tx, [attempt.attempt_id], now_us=now_us)
+    effects.doubt_left(tx, [attempt.attempt_id], now_us=now_us, still_calling=still_calling)
     if gives_back:
         leases.give_back(tx, attempt.thread_id, attempt.epoch, now_us=now_us)
     return ended

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -77,11 +78,15 @@ class _Wanted:
 class Actor:
     """Lets one attempt act. Its sync and async methods differ in how they wait, and in nothing else."""
 
-    def __init__(self, place: Place, key: FrameKey, run_id: str, declared: Declared, *, authorized: bool) -> None:
+    def __init__(
+        self, place: Place, key: FrameKey, run_id: str, declared: Declared, *, authorized: bool, own_lease: bool
+    ) -> None:
         self._place, self._key, self._run_id, self._declared = place, key, run_id, declared
-        self._authorized = authorized
+        self._authorized, self._own_lease = authorized, own_lease
         """Whether somebody let it repeat what is in doubt."""
         self._inside: list[Callable[[AppTx], object]] | None = []
+        self.calling: set[str] = set()
+        """Ids of the effects whose calls are running."""
 
     def inside(self, fn: Any) -> None:
         """As `Frame.inside`."""
@@ -126,30 +131,65 @@ class Actor:
     # -- the call, between two commits
 
     def _called(self, effect: Held, call: Callable[[str], Any]) -> Any:
-        try:
-            answer = call(effect.key.text)
-            receipt = self._packed(answer)
-        except BaseException as error:
+        with self._running(effect):
             try:
-                self._commit(self._failure(effect, error))
-            except LangGraphExtError as unrecorded:
-                _note(error, unrecorded)
-            raise
-        self._commit(partial(effects.commit, effect_id=effect.effect_id, receipt=receipt))
+                answer = call(effect.key.text)
+                receipt = self._packed(answer)
+            except BaseException as error:
+                try:
+                    self._commit(self._failure(effect, error))
+                except LangGraphExtError as unrecorded:
+                    _note(error, unrecorded)
+                    self._place.saver.database.transact(self._over(effect))
+                raise
+            try:
+                self._commit(partial(effects.commit, effect_id=effect.effect_id, receipt=receipt))
+            except LangGraphExtError:
+                self._place.saver.database.transact(self._over(effect))
+                raise
         return answer
 
     async def _acalled(self, effect: Held, call: Callable[[str], Awaitable[Any]]) -> Any:
-        try:
-            answer = await call(effect.key.text)
-            receipt = self._packed(answer)
-        except BaseException as error:
+        with self._running(effect):
             try:
-                await self._acommit(self._failure(effect, error))
-            except LangGraphExtError as unrecorded:
-                _note(error, unrecorded)
-            raise
-        await self._acommit(partial(effects.commit, effect_id=effect.effect_id, receipt=receipt))
+                answer = await call(effect.key.text)
+                receipt = self._packed(answer)
+            except BaseException as error:
+                try:
+                    await self._acommit(self._failure(effect, error))
+                except LangGraphExtError as unrecorded:
+                    _note(error, unrecorded)
+                    await self._place.saver.database.atransact(self._over(effect))
+                raise
+            try:
+                await self._acommit(partial(effects.commit, effect_id=effect.effect_id, receipt=receipt))
+            except LangGraphExtError:
+                await self._place.saver.database.atransact(self._over(effect))
+                raise
         return answer
+
+    @contextmanager
+    def _running(self, effect: Held) -> Iterator[None]:
+        """Around a call, which may outlast its body: as long as it runs, the lease is not given back."""
+        holds, key = self._place.saver.holds, self._key
+        self.calling.add(effect.effect_id)
+        holds.join(self._place.thread_id, key.epoch)
+        try:
+            yield
+        finally:
+            self.calling.discard(effect.effect_id)
+            holds.end(self._place.thread_id, key.epoch)
+
+    def _over(self, effect: Held) -> Callable[..., Any]:
+        """The transaction that says that a call has come back which may not say how: its attempt is over."""
+        return partial(
+            effects.call_over,
+            effect_id=effect.effect_id,
+            attempt_id=self._key.attempt_id,
+            epoch=self._key.epoch,
+            gives_back=self._own_lease,
+            now_us=self._place.saver.database.clock_us(),
+        )
 
     def _failure(self, effect: Held, error: BaseException) -> Callable[..., Any]:
         """The transaction that says what a call which raised has come to."""

@@ -45,7 +45,7 @@ class Running:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._holds = run.gives_back
+        self._holds = True
 
     def __enter__(self) -> Self:
         return self
@@ -62,15 +62,16 @@ class Running:
 
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         """As `__exit__`. A cancelled body is recorded too, which takes a commit's time."""
-        if isinstance(
-            error, GeneratorExit
-        ):  # its loop is gone and it is thrown away: nothing can be awaited, or locked
+        if isinstance(error, GeneratorExit):  # its loop is gone, it is thrown away: nothing can be awaited, or locked
             self._run.place.saver.renewal.soon(partial(self._record, error))
-        elif error is not None and (record := self._raised(error)) is not None:
+        elif error is not None:
             try:
-                await asyncio.shield(self._run.place.saver.database.queue(record))
+                if (record := self._raised(error)) is not None:
+                    await asyncio.shield(self._run.place.saver.database.queue(record))
             except LangGraphExtError as unrecorded:
                 refuse(unrecorded)
+            finally:
+                self._let_go()
 
     def returned(self, value: Any) -> Any:
         """The body has returned: stage that, and give the value on."""
@@ -79,24 +80,32 @@ class Running:
         return value
 
     def _record(self, error: BaseException) -> None:
-        record = self._raised(error)
-        if record is not None:
-            self._run.place.saver.database.transact(record)
+        try:
+            if (record := self._raised(error)) is not None:
+                self._run.place.saver.database.transact(record)
+        finally:
+            self._let_go()
 
     def _raised(self, error: BaseException) -> Callable[[Tx], object] | None:
         """The body has raised: stage it if it is a signal, else the transaction that records it."""
-        self._let_go()
         if isinstance(error, GraphInterrupt):
             self._stage("paused", b"")
             return None
         if isinstance(error, ParentCommand):
             self._stage("succeeded", encoded(self._run.place, "command", error.args[0]))
             return None
+        calling = frozenset(self._run.frame.actor.calling)
+        if self._run.gives_back and not calling:
+            self._let_go()  # before it is given back: who renews it must not find it lost
         told = (type(error).__name__, message_of(error), getattr(error, "code", None))
-        now_us = self._run.place.saver.database.clock_us()
-        target, gives_back = self._target(error), self._run.gives_back
         return partial(
-            endings.end, attempt=self._run.attempt, target=target, error=told, gives_back=gives_back, now_us=now_us
+            endings.end,
+            attempt=self._run.attempt,
+            target=self._target(error),
+            error=told,
+            gives_back=self._run.gives_back,
+            now_us=self._run.place.saver.database.clock_us(),
+            still_calling=calling,
         )
 
     def _target(self, error: BaseException) -> AttemptStatus:
@@ -113,7 +122,7 @@ class Running:
         return AttemptStatus.FAILED if isinstance(error, Exception) else AttemptStatus.INTERRUPTED
 
     def _let_go(self) -> None:
-        """Its own lease is renewed no more; what settles its end gives it back."""
+        """The lease waits for it no more."""
         if self._holds:
             self._holds = False
             self._run.place.saver.holds.end(self._run.attempt.thread_id, self._run.attempt.epoch)

@@ -335,10 +335,11 @@ def _answered(
         steering=tuple(value_of(each.type, each.data, place.saver.serde) for each in answer.steering),
         memo=Memos(place, key),
         place=place,
-        actor=Actor(place, key, answer.run_id, caller.declared, authorized=answer.authorized),
+        actor=Actor(
+            place, key, answer.run_id, caller.declared, authorized=answer.authorized, own_lease=not answer.lease.whole
+        ),
     )
-    if not answer.lease.whole:
-        place.saver.holds.begin(answer.lease)
+    place.saver.holds.begin(answer.lease)
     return Run(place=place, attempt=attempt, frame=frame, gives_back=not answer.lease.whole)
 
 

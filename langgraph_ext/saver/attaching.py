@@ -18,6 +18,7 @@ from langgraph.types import Command
 from langgraph_ext.database import Database, on_a_loop
 from langgraph_ext.errors import LeaseError
 from langgraph_ext.ledger import invocations, leases
+from langgraph_ext.ledger.holds import Holds
 from langgraph_ext.ledger.renewal import Renewal
 from langgraph_ext.ledger.requests import Request
 from langgraph_ext.saver import host
@@ -42,6 +43,7 @@ class Attaching:
     attached: Attached
     recent: Recent
     serde: SerializerProtocol
+    holds: Holds
     renewal: Renewal
 
     def _bind(self, config: RunnableConfig, address: Address) -> Invocation | None:
@@ -56,10 +58,7 @@ class Attaching:
         asked, deadline = self._asked(invocation, config, address), _deadline(invocation)
         while True:
             try:
-                return self._hold(
-                    invocation,
-                    leases.take(self.database, thread_id=address.thread_id, **asked),
-                )
+                return self._hold(invocation, leases.take(self.database, thread_id=address.thread_id, **asked))
             except LeaseError:
                 if time.monotonic() >= deadline:
                     raise
@@ -73,14 +72,25 @@ class Attaching:
         asked, deadline = self._asked(invocation, config, address), _deadline(invocation)
         while True:
             try:
-                return self._hold(
-                    invocation,
-                    await leases.atake(self.database, thread_id=address.thread_id, **asked),
-                )
+                return self._hold(invocation, await self._atake(invocation, address.thread_id, asked))
             except LeaseError:
                 if time.monotonic() >= deadline:
                     raise
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+
+    async def _atake(self, invocation: Invocation, thread_id: str, asked: dict[str, Any]) -> leases.Lease:
+        """Take the lease. Whoever is cancelled meanwhile gives it back when it comes: the commit goes on."""
+        taking = asyncio.ensure_future(leases.atake(self.database, thread_id=thread_id, **asked))
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            taking.add_done_callback(partial(self._untake, invocation))
+            raise
+
+    def _untake(self, invocation: Invocation, taking: asyncio.Future[leases.Lease]) -> None:
+        if not taking.cancelled() and taking.exception() is None:
+            self._hold(invocation, taking.result())
+            self._give_back(invocation, False)
 
     def _asked(self, invocation: Invocation, config: RunnableConfig, address: Address) -> dict[str, Any]:
         """What an invocation takes its thread with, and for."""
@@ -118,9 +128,13 @@ class Attaching:
         return invocation
 
     def _give_back(self, invocation: Invocation, finished: bool) -> None:
-        """The invocation is over. On an event loop nothing waits for the commit: what comes next queues behind it."""
+        """The invocation is over; its lease is given back as soon as none of its bodies and calls runs any more."""
         lease, invocation.give_back = invocation.lease, None
         assert lease is not None, "it was given out with the lease"
+        self.holds.when_idle(lease.thread_id, lease.epoch, partial(self._release, invocation, lease, finished))
+
+    def _release(self, invocation: Invocation, lease: leases.Lease, finished: bool) -> None:
+        """Give it back. On an event loop nothing waits for the commit: what comes next queues behind it."""
         self.renewal.remove(lease.thread_id, lease.epoch)
         self.attached.remove(invocation)
         self.recent.doubt_run(lease.thread_id)  # it may be idle or cancelled from here on

@@ -9,12 +9,16 @@ WHERE thread_id = :thread_id AND released_us IS NULL AND expires_us > :now_us + 
 SELECT * FROM lease WHERE thread_id = :thread_id;
 
 -- name: lease_give_back
--- As lease_release, if no attempt runs under it.
+-- As lease_release, if no attempt and no call runs under it.
 UPDATE lease SET released_us = :now_us
 WHERE thread_id = :thread_id AND epoch = :epoch AND released_us IS NULL
     AND NOT EXISTS (
         SELECT 1 FROM attempt
         WHERE attempt.thread_id = :thread_id AND attempt.status = 'running' AND attempt.epoch = :epoch
+    )
+    AND NOT EXISTS (
+        SELECT 1 FROM effect
+        WHERE effect.thread_id = :thread_id AND effect.epoch = :epoch AND effect.calling_us IS NOT NULL
     );
 
 -- name: lease_insert

@@ -13,3 +13,7 @@
 ALTER TABLE attempt ADD COLUMN function TEXT NOT NULL DEFAULT '';
 
 ALTER TABLE attempt ADD COLUMN arguments TEXT NOT NULL DEFAULT '';
+
+-- Calls that run under an epoch: its lease is not given back before they are over.
+CREATE INDEX effect_calling_epoch ON effect (thread_id, epoch)
+    WHERE calling_us IS NOT NULL;
