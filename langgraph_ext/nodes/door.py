@@ -21,7 +21,7 @@ from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.ledger.listing import value_of
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.nodes.acts import Actor
-from langgraph_ext.nodes.attempt import Run, Running, decoded
+from langgraph_ext.nodes.attempt import Running, decoded
 from langgraph_ext.nodes.called import Called
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.frames import Frame
@@ -54,7 +54,7 @@ def leaves_no_trace(place: Place, declared: Declared) -> bool:
     return place.durability == "exit" and declared.effect is EffectClass.NONE
 
 
-def enter(place: Place, declared: Declared, called: Called, body: Callable[..., Any]) -> Result | Run:
+def enter(place: Place, declared: Declared, called: Called, body: Callable[..., Any]) -> Result | Running:
     """Ask for admission; waits until the checkpoint being executed is stored, and until it is known which part this is.
 
     Args:
@@ -85,7 +85,7 @@ def enter(place: Place, declared: Declared, called: Called, body: Callable[..., 
         refuse(error)
 
 
-async def aenter(place: Place, declared: Declared, called: Called, body: Callable[..., Any]) -> Result | Run:
+async def aenter(place: Place, declared: Declared, called: Called, body: Callable[..., Any]) -> Result | Running:
     """As `enter`. One that is cancelled meanwhile leaves no attempt that runs."""
     database = place.saver.database
     caller = _caller(place, declared, called, body)
@@ -106,7 +106,7 @@ async def aenter(place: Place, declared: Declared, called: Called, body: Callabl
         refuse(error)
 
 
-async def _aasked(caller: _Caller) -> Result | Run | Mistaken | NotStored:
+async def _aasked(caller: _Caller) -> Result | Running | Mistaken | NotStored:
     """Ask. A cancelled await does not undo a commit, so that is waited for, and what was admitted ends at once."""
     asked = caller.place.saver.database.queue(partial(admission.enter, entry=_entry(caller)))
     try:
@@ -116,8 +116,8 @@ async def _aasked(caller: _Caller) -> Result | Run | Mistaken | NotStored:
             admitted: object = await asked
         except LangGraphExtError:  # nothing was admitted: to be cancelled is all that is left to tell of
             admitted = None
-        if isinstance(admitted, Admitted) and isinstance(run := _answered(caller, admitted), Run):
-            async with Running(run):
+        if isinstance(admitted, Admitted) and isinstance(running := _answered(caller, admitted), Running):
+            async with running:
                 raise
         raise
 
@@ -294,7 +294,7 @@ def _refuse_late(caller: _Caller, hindrance: _Hindrance, deadline: float) -> Non
 
 def _answered(
     caller: _Caller, answer: Admitted | Finished | Mistaken | NotStored | Refused
-) -> Result | Run | Mistaken | NotStored:
+) -> Result | Running | Mistaken | NotStored:
     assert caller.part is not None, "it was asked for as one"
     place = replace(caller.place, ordinal=caller.part)
     if isinstance(answer, NotStored):
@@ -339,7 +339,7 @@ def _answered(
     )
     if not answer.lease.whole:
         place.saver.holds.begin(answer.lease)
-    return Run(place=place, attempt=attempt, frame=frame, gives_back=not answer.lease.whole)
+    return Running(place=place, attempt=attempt, frame=frame, gives_back=not answer.lease.whole)
 
 
 def _note(place: Place, answer: Admitted | Finished | Mistaken | Refused) -> None:
