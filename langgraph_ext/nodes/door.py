@@ -213,7 +213,7 @@ def _look(tx: Tx, caller: _Caller) -> NotStored | Sequence[Part]:
     Where its put has failed, or the thread is lost, who waits would wait in vain.
 
     Raises:
-        LangGraphExtError: What its put has raised.
+        LangGraphExtError: What its put has raised; around another error, an AdmissionError (`checkpoint_not_stored`).
         LeaseError: The thread is another's by now (`lease_lost`).
     """
     place = caller.place
@@ -222,28 +222,25 @@ def _look(tx: Tx, caller: _Caller) -> NotStored | Sequence[Part]:
         if place.now.recorded is None or caller.looks_again:
             place.now.recorded = attempts.parts_of(tx, *place.task)
         return place.now.recorded
-    if place.saver.failed.any:
-        _refuse_behind_failure(caller, missing)
     why = place.saver.unstored.why(place.config, missing.anchor[0])
-    if isinstance(why, LangGraphExtError):
-        raise why
+    if why is not None:
+        raise why if isinstance(why, LangGraphExtError) else _not_saved(place, missing, why)
     if caller.invocation is not None and caller.invocation.lease is not None:
         leases.check(tx, place.thread_id, caller.invocation.lease.epoch)
     return missing
 
 
-def _refuse_behind_failure(caller: _Caller, missing: NotStored) -> None:
-    """Refuse a body whose checkpoint will not be stored, for it stands behind a node that failed in its settlement."""
-    namespaces = [checkpoint_ns for checkpoint_ns, _ in caller.anchors]
-    failure = caller.place.saver.failed.in_the_way(caller.place.thread_id, namespaces)
-    if failure is not None:
-        raise AdmissionError(
-            f"node {caller.place.node!r}: the checkpoint that it executes is not stored, for a node before it has "
-            f"failed in its settlement ({type(failure).__name__}); see that error, and invoke again",
-            code="checkpoint_not_stored",
-            retryable=True,
-            details={"checkpoint_ns": missing.anchor[0], "checkpoint_id": missing.anchor[1]},
-        ) from failure
+def _not_saved(place: Place, missing: NotStored, why: BaseException) -> AdmissionError:
+    """What a body is told whose checkpoint will not be stored, by an error that is none of this package's."""
+    error = AdmissionError(
+        f"node {place.node!r}: the checkpoint that it executes will not be stored, for the saving of it, or of one "
+        f"before it, has raised {type(why).__name__}; see that error, and invoke again",
+        code="checkpoint_not_stored",
+        retryable=True,
+        details={"checkpoint_ns": missing.anchor[0], "checkpoint_id": missing.anchor[1]},
+    )
+    error.__cause__ = why
+    return error
 
 
 def _known(caller: _Caller, seen: NotStored | Sequence[Part]) -> NotStored | Part | None:
