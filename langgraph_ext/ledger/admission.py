@@ -283,7 +283,7 @@ def _stopped(tx: Tx, entry: Entry, run: int) -> Refused | None:
     if control.may_go_on(tx, run, entry.at):
         return None
     control.see_to(tx, run, entry.at)
-    if not control.is_cancelled(tx, run):
+    if not runs.is_cancelled(tx, run):
         return None
     return Refused(
         "cancelled",
