@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph_ext.ledger.settlement import Staged, TaskKey
+from langgraph_ext.ledger.settlement import PartKey, Staged
 from langgraph_ext.saver.config import Address
 
 __all__ = ["Failed", "Failure"]
@@ -68,7 +68,7 @@ class Failed:
             if failure.staged.is_of(task_id):
                 raise failure.error
 
-    def forget(self, key: TaskKey) -> None:
+    def forget(self, key: PartKey) -> None:
         """The next attempt of this part of a task begins."""
         with self._mutex:
             for attempt_id, failure in list(self._failures.items()):
