@@ -3,7 +3,8 @@
 State machine (the only legal moves; `_MOVES` below is the same table):
 
     begin ──▶ running ◀──▶ paused, idle, failed       a question; a stop without an end; an error
-              running, paused, idle, failed ◀──▶ recovery_required    something is in doubt; a node acts again
+              running, paused, idle, failed ──▶ recovery_required    something is in doubt
+              recovery_required ──▶ running, idle                    a node acts again; its invocation is over
               paused ──▶ idle, failed    idle, failed ──▶ paused, failed
               all of them ──▶ succeeded, cancelled
 
