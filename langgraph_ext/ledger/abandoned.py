@@ -10,8 +10,7 @@ __all__ = ["give_up", "is_abandoned"]
 
 def is_abandoned(tx: Tx, thread_id: str, *, now_us: int) -> bool:
     """Whether a thread's last lease was never given back, and its owner is gone, or let it expire."""
-    left = leases.left_epoch(tx, thread_id)
-    return left is not None and leases.holder(tx, thread_id, now_us=now_us) is None
+    return _left_epoch(tx, thread_id, now_us) is not None
 
 
 def give_up(tx: Tx, thread_id: str, *, now_us: int) -> bool:
@@ -23,9 +22,15 @@ def give_up(tx: Tx, thread_id: str, *, now_us: int) -> bool:
     Returns:
         Whether the thread was abandoned; if not, nothing happens.
     """
-    left = leases.left_epoch(tx, thread_id)
-    if left is None or leases.holder(tx, thread_id, now_us=now_us) is not None:
+    left = _left_epoch(tx, thread_id, now_us)
+    if left is None:
         return False
     given_up = attempts.interrupt_left(tx, thread_id, epoch=left + 1, now_us=now_us)
     effects.doubt_left(tx, given_up, now_us=now_us)
     return True
+
+
+def _left_epoch(tx: Tx, thread_id: str, now_us: int) -> int | None:
+    """The epoch of such a lease; None if the thread is held, or was given back."""
+    left = leases.left_epoch(tx, thread_id)
+    return None if left is None or leases.holder(tx, thread_id, now_us=now_us) is not None else left

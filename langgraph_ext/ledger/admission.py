@@ -23,7 +23,7 @@ from langgraph_ext.ledger.leases import Lease
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.runs import At
-from langgraph_ext.ledger.settlement import TaskKey
+from langgraph_ext.ledger.settlement import PartKey
 from langgraph_ext.ledger.visit_rows import Level, Numbered, number
 
 __all__ = ["Admitted", "Entry", "Finished", "Mistaken", "NotStored", "Refused", "authorize", "enter", "not_stored"]
@@ -283,7 +283,7 @@ def _stopped(tx: Tx, entry: Entry, run: int) -> Refused | None:
     if control.may_go_on(tx, run, entry.at):
         return None
     control.see_to(tx, run, entry.at)
-    if not control.is_cancelled(tx, run):
+    if not runs.is_cancelled(tx, run):
         return None
     return Refused(
         "cancelled",
@@ -367,5 +367,5 @@ def _doubts(tx: Tx, entry: Entry, last: Attempt) -> list[tuple[str, str | None]]
         return [(f"{entry.node} (opaque)", None)]
     if not entry.stops_in_doubt:
         return []
-    found = effects.in_doubt(tx, visit=TaskKey(entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal))
+    found = effects.in_doubt(tx, visit=PartKey(entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal))
     return [(f"{effect.name} ({effect.effect_id})", effect.effect_id) for effect in found]

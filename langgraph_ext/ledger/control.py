@@ -17,7 +17,7 @@ from langgraph_ext.ledger.rows import one_of, run_named, run_record, text_or_non
 from langgraph_ext.ledger.runs import At
 from langgraph_ext.ledger.texts import cut
 
-__all__ = ["ask_to_cancel", "is_cancelled", "may_go_on", "see_to", "waiting"]
+__all__ = ["ask_to_cancel", "may_go_on", "see_to", "waiting"]
 
 
 def ask_to_cancel(run_id: str, mode: CancelMode | str, reason: str | None, now_us: int) -> Callable[[Tx], Run]:
@@ -44,7 +44,7 @@ def _cancel(tx: Tx, *, run_id: str, mode: CancelMode, reason: str | None, now_us
     """
     run = run_named(tx, run_id)
     number, at = run["run"], At(run["thread_id"], run["last_id"], now_us)
-    if is_cancelled(tx, number):
+    if runs.is_cancelled(tx, number):
         return run_record(run)
     inbox.refuse_closed(run)
     if waiting(tx, at.thread_id, number) is None:
@@ -96,8 +96,3 @@ def see_to(tx: Tx, run: int, at: At) -> bool:
     runs.move(tx, run, RunStatus.CANCELLED, at, details={"reason": "requested", "words": asked["reason"]})
     tx.run("inbox_consume", run=run, kind=InboxKind.CANCEL, now_us=at.now_us)
     return True
-
-
-def is_cancelled(tx: Tx, run: int) -> bool:
-    """Whether a run has ended because somebody asked."""
-    return tx.maybe("inbox_consumed", run=run, kind=InboxKind.CANCEL) is not None

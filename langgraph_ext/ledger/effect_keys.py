@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from langgraph_ext import canonical
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger.settlement import TaskKey
+from langgraph_ext.ledger.settlement import PartKey
 
 __all__ = ["Key", "base_key", "derived_key", "key_for"]
 
@@ -25,7 +25,7 @@ class Key(NamedTuple):
     """Whether the caller gave it, in full or as a base."""
 
 
-def derived_key(run_id: str, visit: TaskKey, name: str, part: str | None) -> str:
+def derived_key(run_id: str, visit: PartKey, name: str, part: str | None) -> str:
     """The key of an effect whose caller gave none: `sha256:<64 hex>`.
 
     Args:
@@ -44,7 +44,7 @@ def base_key(base: str, iteration_path: Sequence[int], name: str, part: str | No
 
 def key_for(
     run_id: str,
-    visit: TaskKey,
+    visit: PartKey,
     name: str,
     part: str | None,
     *,

@@ -39,7 +39,7 @@ from langgraph_ext.ledger.effect_rows import (
 )
 from langgraph_ext.ledger.frames import FrameKey, check_frame
 from langgraph_ext.ledger.records import EffectStatus
-from langgraph_ext.ledger.settlement import TaskKey
+from langgraph_ext.ledger.settlement import PartKey
 
 __all__ = [
     "Begun",
@@ -106,7 +106,7 @@ def status_after(event: str, details: Mapping[str, Any]) -> EffectStatus | None:
     return details.get("outcome") if event == _RESOLVED else _STATUS_AFTER.get(event)
 
 
-def in_doubt(tx: Tx, *, run: int | None = None, visit: TaskKey | None = None) -> list[Held]:
+def in_doubt(tx: Tx, *, run: int | None = None, visit: PartKey | None = None) -> list[Held]:
     """Effects of which nobody knows whether they happened: of a run, or of one part of a visit; oldest first.
 
     One whose call may still be running (its attempt runs, under the same epoch) is not in doubt yet.

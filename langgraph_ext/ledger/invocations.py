@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from langgraph_ext import canonical
 from langgraph_ext.database import Tx
 from langgraph_ext.ledger import active_time, control, definitions, leases, runs
 from langgraph_ext.ledger.definitions import Definition
@@ -73,11 +72,6 @@ def end(tx: Tx, *, lease: Lease, finished: bool, now_us: int) -> bool:
         return True
     if status is RunStatus.RUNNING:
         runs.move(tx, run, RunStatus.IDLE, at, details={"reason": "stopped"})
-    elif status is RunStatus.IDLE and finished and _has_nothing_left(tx, run):
+    elif status is RunStatus.IDLE and finished and runs.has_nothing_left(tx, run):
         runs.move(tx, run, RunStatus.SUCCEEDED, at)
     return True
-
-
-def _has_nothing_left(tx: Tx, run: int) -> bool:
-    last = tx.maybe("run_last_event", run=run)
-    return last is not None and canonical.decode((last["details"] or "{}").encode()).get("reason") == runs.NOTHING_LEFT

@@ -3,7 +3,8 @@
 State machine (the only legal moves; `_MOVES` below is the same table):
 
     begin ──▶ running ◀──▶ paused, idle, failed       a question; a stop without an end; an error
-              running, paused, idle, failed ◀──▶ recovery_required    something is in doubt; a node acts again
+              running, paused, idle, failed ──▶ recovery_required    something is in doubt
+              recovery_required ──▶ running, idle                    a node acts again; its invocation is over
               paused ──▶ idle, failed    idle, failed ──▶ paused, failed
               all of them ──▶ succeeded, cancelled
 
@@ -26,11 +27,10 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import AdmissionError
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.interrupts import close_at, close_of_run
-from langgraph_ext.ledger.records import InterruptStatus, RunStatus
+from langgraph_ext.ledger.records import InboxKind, InterruptStatus, RunStatus
 from langgraph_ext.ledger.requests import Request, begin
 
 __all__ = [
-    "NOTHING_LEFT",
     "STATUS_AFTER",
     "At",
     "Ending",
@@ -39,6 +39,8 @@ __all__ = [
     "apply",
     "begin_at",
     "has_child",
+    "has_nothing_left",
+    "is_cancelled",
     "move",
     "plan",
     "recover",
@@ -73,7 +75,7 @@ _EVENTS = {
 STATUS_AFTER = {"run.started": RunStatus.RUNNING} | {event: status for status, event in _EVENTS.items()}
 """The status that each event leaves a run in."""
 
-NOTHING_LEFT = "nothing_left"
+_NOTHING_LEFT = "nothing_left"
 """Reason of a run that stopped where nothing starts a task, and nothing says that this is an end."""
 
 _EDITED = "edited"
@@ -175,13 +177,18 @@ def plan(tx: Tx, step: Step) -> Plan | None:
     )
 
 
+def is_cancelled(tx: Tx, run: int) -> bool:
+    """Whether a run has ended because somebody asked (control.py), and not because new input superseded it."""
+    return tx.maybe("inbox_consumed", run=run, kind=InboxKind.CANCEL) is not None
+
+
 def refuse_cancelled(tx: Tx, run: Row, thread_id: str) -> None:
     """Who goes on with a run that somebody has cancelled is refused, and begins no other run by that.
 
     Raises:
         AdmissionError: It does (`cancelled`).
     """
-    if run["status"] != RunStatus.CANCELLED or tx.maybe("inbox_consumed", run=run["run"], kind="cancel") is None:
+    if run["status"] != RunStatus.CANCELLED or not is_cancelled(tx, run["run"]):
         return
     raise AdmissionError(
         f"thread {thread_id!r}: run {run['run_id']!r} was cancelled, and nothing more of it is run; new input begins "
@@ -227,7 +234,7 @@ def apply(tx: Tx, planned: Plan, step: Step) -> RunStatus | None:
             close_of_run(tx, step.thread_id, planned.run, InterruptStatus.SUPERSEDED, now_us=step.stored_us)
         return _move(tx, planned.run, status, RunStatus.SUCCEEDED, at)
     if step.ending is Ending.UNKNOWN:
-        return _move(tx, planned.run, status, RunStatus.IDLE, at, details={"reason": NOTHING_LEFT})
+        return _move(tx, planned.run, status, RunStatus.IDLE, at, details={"reason": _NOTHING_LEFT})
     return status
 
 
@@ -337,12 +344,18 @@ def _supersede(tx: Tx, planned: Plan, at: At) -> None:
     """New input on a thread whose last run is open: that one comes to nothing more."""
     old = planned.supersedes
     assert old is not None
-    last = tx.maybe("run_last_event", run=old)
+    nothing_left = has_nothing_left(tx, old)
     close_of_run(tx, at.thread_id, old, InterruptStatus.SUPERSEDED, now_us=at.now_us)
-    if last is not None and canonical.decode((last["details"] or "{}").encode()).get("reason") == NOTHING_LEFT:
+    if nothing_left:
         move(tx, old, RunStatus.SUCCEEDED, at)
     else:
         move(tx, old, RunStatus.CANCELLED, at, details={"reason": "superseded", "by": planned.run_id})
+
+
+def has_nothing_left(tx: Tx, run: int) -> bool:
+    """Whether a run stopped last where nothing starts a task, and nothing says that this is an end."""
+    last = tx.maybe("run_last_event", run=run)
+    return last is not None and canonical.decode((last["details"] or "{}").encode()).get("reason") == _NOTHING_LEFT
 
 
 def _status(tx: Tx, run: int) -> RunStatus:

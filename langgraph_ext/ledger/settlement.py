@@ -27,7 +27,7 @@ from langgraph_ext.ledger.inside import NOTHING, Inside
 from langgraph_ext.ledger.task_paths import is_run_by
 from langgraph_ext.ledger.texts import cut
 
-__all__ = ["FORMAT", "End", "Staged", "TaskKey", "check", "mark", "write"]
+__all__ = ["FORMAT", "End", "PartKey", "Staged", "check", "mark", "write"]
 
 FORMAT = 1
 """Version of the marker's format. Another one is refused: what it promises is not known here."""
@@ -41,22 +41,22 @@ _OUTCOMES: Mapping[str, AttemptStatus] = {
 }
 
 
-class TaskKey(NamedTuple):
-    """Names one attempt-bearing part of one task."""
+class PartKey(NamedTuple):
+    """Names one part of a task: one of its durable calls, whose executions are attempts."""
 
     thread_id: str
     checkpoint_id: str
     """The checkpoint that the task is executing."""
     task_id: str
     ordinal: int
-    """Which such part of its task, from 0."""
+    """Which part, from 0: the task's own function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
     """An attempt's end on its way into the database. Made by `mark`; `check` believes nothing of it."""
 
-    key: TaskKey
+    key: PartKey
     attempt_id: str
     epoch: int
     anchors: tuple[tuple[str, str], ...]
@@ -87,7 +87,7 @@ class End(NamedTuple):
 def mark(
     outcome: Outcome,
     *,
-    key: TaskKey,
+    key: PartKey,
     attempt_id: str,
     epoch: int,
     anchors: Sequence[tuple[str, str]],
@@ -101,7 +101,7 @@ def mark(
 
     Args:
         outcome: Whether its body returned, or asks a question.
-        key: Its task.
+        key: The part of its task.
         attempt_id: The attempt.
         epoch: The fencing epoch of the lease it ran under.
         anchors: `(checkpoint_ns, checkpoint_id)` of every checkpoint being executed around it, its own among them.
@@ -219,7 +219,7 @@ def _outcome_of(staged: Staged) -> AttemptStatus:
     return target
 
 
-def _ids(key: TaskKey, attempt_id: str, epoch: int) -> dict[str, Any]:
+def _ids(key: PartKey, attempt_id: str, epoch: int) -> dict[str, Any]:
     return {**key._asdict(), "attempt_id": attempt_id, "epoch": epoch}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -22,30 +22,24 @@ from langgraph_ext.nodes.place import Place
 from langgraph_ext.nodes.refusals import refuse
 from langgraph_ext.saver import host
 
-__all__ = ["Run", "Running", "decoded", "encoded"]
+__all__ = ["Running", "decoded", "encoded"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """An attempt that was admitted."""
+@dataclass(slots=True, kw_only=True, eq=False)
+class Running:
+    """An attempt that was admitted, around its body: a context manager in both forms. Whatever ends it is recorded.
+
+    Leaving it raises LangGraphExtError, as a signal to LangGraph, if the body's failure could not be recorded: nothing
+    else is stored of it then.
+    """
 
     place: Place
     attempt: Attempt
     frame: Frame
     gives_back: bool
     """Whether it took the lease by itself."""
-
-
-class Running:
-    """Around a body, as a context manager in both forms: whatever ends it is recorded.
-
-    Leaving it raises LangGraphExtError, as a signal to LangGraph, if the body's failure could not be recorded: nothing
-    else is stored of it then.
-    """
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._holds = True
+    _has_let_go: bool = field(default=False, init=False)
+    """Whether the lease waits for it no more."""
 
     def __enter__(self) -> Self:
         return self
@@ -63,11 +57,11 @@ class Running:
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         """As `__exit__`. A cancelled body is recorded too, which takes a commit's time."""
         if isinstance(error, GeneratorExit):  # its loop is gone, it is thrown away: nothing can be awaited, or locked
-            self._run.place.saver.renewal.soon(partial(self._record, error))
+            self.place.saver.renewal.soon(partial(self._record, error))
         elif error is not None:
             try:
                 if (record := self._raised(error)) is not None:
-                    await asyncio.shield(self._run.place.saver.database.queue(record))
+                    await asyncio.shield(self.place.saver.database.queue(record))
             except LangGraphExtError as unrecorded:
                 refuse(unrecorded)
             finally:
@@ -75,14 +69,14 @@ class Running:
 
     def returned(self, value: Any) -> Any:
         """The body has returned: stage that, and give the value on."""
-        self._stage("succeeded", encoded(self._run.place, "returned", value))
+        self._stage("succeeded", encoded(self.place, "returned", value))
         self._let_go()
         return value
 
     def _record(self, error: BaseException) -> None:
         try:
             if (record := self._raised(error)) is not None:
-                self._run.place.saver.database.transact(record)
+                self.place.saver.database.transact(record)
         finally:
             self._let_go()
 
@@ -92,29 +86,29 @@ class Running:
             self._stage("paused", b"")
             return None
         if isinstance(error, ParentCommand):
-            self._stage("succeeded", encoded(self._run.place, "command", error.args[0]))
+            self._stage("succeeded", encoded(self.place, "command", error.args[0]))
             return None
-        calling = frozenset(self._run.frame.actor.calling)
-        if self._run.gives_back and not calling:
+        calling = frozenset(self.frame.actor.calling)
+        if self.gives_back and not calling:
             self._let_go()  # before it is given back: who renews it must not find it lost
         told = (type(error).__name__, message_of(error), getattr(error, "code", None))
         return partial(
             endings.end,
-            attempt=self._run.attempt,
+            attempt=self.attempt,
             target=self._target(error),
             error=told,
-            gives_back=self._run.gives_back,
-            now_us=self._run.place.saver.database.clock_us(),
+            gives_back=self.gives_back,
+            now_us=self.place.saver.database.clock_us(),
             still_calling=calling,
         )
 
     def _target(self, error: BaseException) -> AttemptStatus:
         if isinstance(error, AttemptInterrupted):
             return AttemptStatus.INTERRUPTED
-        place = self._run.place
+        place = self.place
         if host.is_cancellation(error):
             timed_out = host.has_timeout(place.config) and place.saver.timeouts.cancelled(
-                place.task, self._run.attempt.attempt_id
+                place.task, self.attempt.attempt_id
             )
             return AttemptStatus.TIMED_OUT if timed_out else AttemptStatus.CANCELLED
         if isinstance(error, GraphBubbleUp):
@@ -123,13 +117,13 @@ class Running:
 
     def _let_go(self) -> None:
         """The lease waits for it no more."""
-        if self._holds:
-            self._holds = False
-            self._run.place.saver.holds.end(self._run.attempt.thread_id, self._run.attempt.epoch)
+        if not self._has_let_go:
+            self._has_let_go = True
+            self.place.saver.holds.end(self.attempt.thread_id, self.attempt.epoch)
 
     def _stage(self, outcome: Any, writes: bytes) -> None:
-        place, attempt = self._run.place, self._run.attempt
-        registered = self._run.frame.actor.close()
+        place, attempt = self.place, self.attempt
+        registered = self.frame.actor.close()
         place.saver.staging.add(
             settlement.mark(
                 outcome,
@@ -138,7 +132,7 @@ class Running:
                 epoch=attempt.epoch,
                 anchors=place.anchors,
                 writes=writes,
-                gives_back=self._run.gives_back,
+                gives_back=self.gives_back,
                 inside=registered if outcome == "succeeded" else (),
             )
         )

@@ -21,7 +21,7 @@ from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.ledger.listing import value_of
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.nodes.acts import Actor
-from langgraph_ext.nodes.attempt import Run, Running, decoded
+from langgraph_ext.nodes.attempt import Running, decoded
 from langgraph_ext.nodes.called import Called
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.frames import Frame
@@ -54,7 +54,7 @@ def leaves_no_trace(place: Place, declared: Declared) -> bool:
     return place.durability == "exit" and declared.effect is EffectClass.NONE
 
 
-def enter(place: Place, declared: Declared, called: Called, body: Callable[..., Any]) -> Result | Run:
+def enter(place: Place, declared: Declared, called: Called, body: Callable[..., Any]) -> Result | Running:
     """Ask for admission; waits until the checkpoint being executed is stored, and until it is known which part this is.
 
     Args:
@@ -85,7 +85,7 @@ def enter(place: Place, declared: Declared, called: Called, body: Callable[..., 
         refuse(error)
 
 
-async def aenter(place: Place, declared: Declared, called: Called, body: Callable[..., Any]) -> Result | Run:
+async def aenter(place: Place, declared: Declared, called: Called, body: Callable[..., Any]) -> Result | Running:
     """As `enter`. One that is cancelled meanwhile leaves no attempt that runs."""
     database = place.saver.database
     caller = _caller(place, declared, called, body)
@@ -106,7 +106,7 @@ async def aenter(place: Place, declared: Declared, called: Called, body: Callabl
         refuse(error)
 
 
-async def _aasked(caller: _Caller) -> Result | Run | Mistaken | NotStored:
+async def _aasked(caller: _Caller) -> Result | Running | Mistaken | NotStored:
     """Ask. A cancelled await does not undo a commit, so that is waited for, and what was admitted ends at once."""
     asked = caller.place.saver.database.queue(partial(admission.enter, entry=_entry(caller)))
     try:
@@ -116,8 +116,8 @@ async def _aasked(caller: _Caller) -> Result | Run | Mistaken | NotStored:
             admitted: object = await asked
         except LangGraphExtError:  # nothing was admitted: to be cancelled is all that is left to tell of
             admitted = None
-        if isinstance(admitted, Admitted) and isinstance(run := _answered(caller, admitted), Run):
-            async with Running(run):
+        if isinstance(admitted, Admitted) and isinstance(running := _answered(caller, admitted), Running):
+            async with running:
                 raise
         raise
 
@@ -213,7 +213,7 @@ def _look(tx: Tx, caller: _Caller) -> NotStored | Sequence[Part]:
     Where its put has failed, or the thread is lost, who waits would wait in vain.
 
     Raises:
-        LangGraphExtError: What its put has raised.
+        LangGraphExtError: What its put has raised; around another error, an AdmissionError (`checkpoint_not_stored`).
         LeaseError: The thread is another's by now (`lease_lost`).
     """
     place = caller.place
@@ -222,28 +222,25 @@ def _look(tx: Tx, caller: _Caller) -> NotStored | Sequence[Part]:
         if place.now.recorded is None or caller.looks_again:
             place.now.recorded = attempts.parts_of(tx, *place.task)
         return place.now.recorded
-    if place.saver.failed.any:
-        _refuse_behind_failure(caller, missing)
     why = place.saver.unstored.why(place.config, missing.anchor[0])
-    if isinstance(why, LangGraphExtError):
-        raise why
+    if why is not None:
+        raise why if isinstance(why, LangGraphExtError) else _not_saved(place, missing, why)
     if caller.invocation is not None and caller.invocation.lease is not None:
         leases.check(tx, place.thread_id, caller.invocation.lease.epoch)
     return missing
 
 
-def _refuse_behind_failure(caller: _Caller, missing: NotStored) -> None:
-    """Refuse a body whose checkpoint will not be stored, for it stands behind a node that failed in its settlement."""
-    namespaces = [checkpoint_ns for checkpoint_ns, _ in caller.anchors]
-    failure = caller.place.saver.failed.in_the_way(caller.place.thread_id, namespaces)
-    if failure is not None:
-        raise AdmissionError(
-            f"node {caller.place.node!r}: the checkpoint that it executes is not stored, for a node before it has "
-            f"failed in its settlement ({type(failure).__name__}); see that error, and invoke again",
-            code="checkpoint_not_stored",
-            retryable=True,
-            details={"checkpoint_ns": missing.anchor[0], "checkpoint_id": missing.anchor[1]},
-        ) from failure
+def _not_saved(place: Place, missing: NotStored, why: BaseException) -> AdmissionError:
+    """What a body is told whose checkpoint will not be stored, by an error that is none of this package's."""
+    error = AdmissionError(
+        f"node {place.node!r}: the checkpoint that it executes will not be stored, for the saving of it, or of one "
+        f"before it, has raised {type(why).__name__}; see that error, and invoke again",
+        code="checkpoint_not_stored",
+        retryable=True,
+        details={"checkpoint_ns": missing.anchor[0], "checkpoint_id": missing.anchor[1]},
+    )
+    error.__cause__ = why
+    return error
 
 
 def _known(caller: _Caller, seen: NotStored | Sequence[Part]) -> NotStored | Part | None:
@@ -294,7 +291,7 @@ def _refuse_late(caller: _Caller, hindrance: _Hindrance, deadline: float) -> Non
 
 def _answered(
     caller: _Caller, answer: Admitted | Finished | Mistaken | NotStored | Refused
-) -> Result | Run | Mistaken | NotStored:
+) -> Result | Running | Mistaken | NotStored:
     assert caller.part is not None, "it was asked for as one"
     place = replace(caller.place, ordinal=caller.part)
     if isinstance(answer, NotStored):
@@ -340,7 +337,7 @@ def _answered(
         ),
     )
     place.saver.holds.begin(answer.lease)
-    return Run(place=place, attempt=attempt, frame=frame, gives_back=not answer.lease.whole)
+    return Running(place=place, attempt=attempt, frame=frame, gives_back=not answer.lease.whole)
 
 
 def _note(place: Place, answer: Admitted | Finished | Mistaken | Refused) -> None:

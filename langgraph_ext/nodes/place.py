@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.config import get_config
 
 from langgraph_ext.errors import AdmissionError
-from langgraph_ext.ledger.settlement import TaskKey
+from langgraph_ext.ledger.settlement import PartKey
 from langgraph_ext.ledger.visit_rows import Level
 from langgraph_ext.nodes.parts import Try, try_of
 from langgraph_ext.saver import LedgerSaver, host
@@ -46,9 +46,9 @@ class Place:
     """Which part of its task it is; known once it was admitted."""
 
     @property
-    def part(self) -> TaskKey:
+    def part(self) -> PartKey:
         """The task and which of its durable parts, as the ledger names them."""
-        return TaskKey(self.thread_id, self.checkpoint_id, self.task_id, self.ordinal)
+        return PartKey(self.thread_id, self.checkpoint_id, self.task_id, self.ordinal)
 
     @property
     def task(self) -> tuple[str, str, str]:

@@ -16,7 +16,6 @@ from typing import Any, Literal, TypeVar, overload
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger.attempts import EffectClass
 from langgraph_ext.nodes import door
-from langgraph_ext.nodes.attempt import Running
 from langgraph_ext.nodes.called import Called, called_with, own
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.frames import entered, left
@@ -136,10 +135,10 @@ def _wrapper(fn: Any, declared: Declared, given: Any) -> Any:
         admitted = door.enter(place, declared, _called(place, declared, wrapper, args, kwargs), wrapper)
         if isinstance(admitted, door.Result):
             return admitted.value
-        with Running(admitted) as running:
-            token = entered(admitted.frame)
+        with admitted as running:
+            token = entered(running.frame)
             try:
-                return running.returned(fn(*args, **given(kwargs, admitted.frame)))
+                return running.returned(fn(*args, **given(kwargs, running.frame)))
             finally:
                 left(token)
 
@@ -157,10 +156,10 @@ def _awrapper(fn: Any, declared: Declared, given: Any) -> Any:
         admitted = await door.aenter(place, declared, _called(place, declared, wrapper, args, kwargs), wrapper)
         if isinstance(admitted, door.Result):
             return admitted.value
-        async with Running(admitted) as running:
-            token = entered(admitted.frame)
+        async with admitted as running:
+            token = entered(running.frame)
             try:
-                return running.returned(await fn(*args, **given(kwargs, admitted.frame)))
+                return running.returned(await fn(*args, **given(kwargs, running.frame)))
             finally:
                 left(token)
 

@@ -4,17 +4,17 @@ LangGraph takes a task for finished when its body has returned, and goes on to t
 the body's has raised in the settlement it learns from the saver's calls. All that would make the task's result part of
 the graph's state is refused with that same error, at the checkpoint where it came up: the task's writes, and the
 checkpoint of a loop that supersedes them. The next attempt of the task begins anew, and so does whoever goes on from
-there otherwise: with new input, a fork, an update.
+there otherwise: with new input, a fork, an update. Who waits for such a checkpoint is told (unstored.py).
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph_ext.ledger.settlement import Staged, TaskKey
+from langgraph_ext.ledger.settlement import PartKey, Staged
 from langgraph_ext.saver.config import Address
 
 __all__ = ["Failed", "Failure"]
@@ -68,16 +68,7 @@ class Failed:
             if failure.staged.is_of(task_id):
                 raise failure.error
 
-    def in_the_way(self, thread_id: str, namespaces: Collection[str]) -> BaseException | None:
-        """The error for which the next checkpoint of one of these namespaces will not be stored, if there is one."""
-        with self._mutex:
-            failures = list(self._failures.values())
-        for failure in failures:
-            if failure.at.thread_id == thread_id and failure.at.checkpoint_ns in namespaces:
-                return failure.error
-        return None
-
-    def forget(self, key: TaskKey) -> None:
+    def forget(self, key: PartKey) -> None:
         """The next attempt of this part of a task begins."""
         with self._mutex:
             for attempt_id, failure in list(self._failures.items()):

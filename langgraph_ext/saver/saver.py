@@ -8,7 +8,7 @@ any event loop, several at once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from typing import Any, Literal, Self
@@ -24,15 +24,13 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langgraph_ext.database import Append, Closing, Database, Fsync, Tx, on_a_loop, open_database
+from langgraph_ext.database import Closing, Database, Fsync, on_a_loop, open_database
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger import RunLedger, calls
+from langgraph_ext.ledger import RunLedger
 from langgraph_ext.ledger.holds import Holds
 from langgraph_ext.ledger.renewal import Renewal
-from langgraph_ext.ledger.settlement import Staged
-from langgraph_ext.saver import delta, host, listing, puts, reading, task_writes
+from langgraph_ext.saver import delta, host, listing, reading
 from langgraph_ext.saver.attached import Attached
-from langgraph_ext.saver.attaching import Attaching, epoch_of
 from langgraph_ext.saver.config import Address, address_of
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
@@ -40,20 +38,21 @@ from langgraph_ext.saver.failed import Failed
 from langgraph_ext.saver.identity import Seen
 from langgraph_ext.saver.loops import Loops
 from langgraph_ext.saver.observers import Observer, OnEvent, OnObserverError
-from langgraph_ext.saver.recent import Recent, RecentPut
+from langgraph_ext.saver.putting import Putting
+from langgraph_ext.saver.recent import Recent
 from langgraph_ext.saver.removal import Removal
-from langgraph_ext.saver.settling import Settling
-from langgraph_ext.saver.staging import Staging, beside
+from langgraph_ext.saver.staging import Staging
 from langgraph_ext.saver.timeouts import Timeouts
 from langgraph_ext.saver.unstored import Unstored
 from langgraph_ext.saver.versions import Version, next_version
+from langgraph_ext.saver.writing import Writing
 
 __all__ = ["LedgerSaver"]
 
 Concurrency = Literal["refuse", "allow"]
 
 
-class LedgerSaver(Removal, Attaching, Settling, Closing):
+class LedgerSaver(Removal, Putting, Writing, Closing):
     """A checkpointer on a SQLite file, for sync and async graphs alike.
 
     A call that returned is committed, and with `fsync="full"` synced to disk. A call that failed left nothing behind.
@@ -197,63 +196,6 @@ class LedgerSaver(Removal, Attaching, Settling, Closing):
             await self.observer.atell(self.ledger)
         return named
 
-    def _put(
-        self,
-        config: RunnableConfig,
-        address: Address,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> tuple[RecentPut | None, int]:
-        ahead = self.entries.ahead(address.thread_id)
-        doubts = self.recent.doubts(address.thread_id)
-        planned = self._prepare(address, config, checkpoint, metadata, new_versions)
-        if ahead:
-            self.entries.wait(ahead)
-        staged = self.staging.anchored(*address) if self.staging.any else ()
-        if self.failed.any:  # looked at behind what is staged: an end that fails stands in one of them
-            self.failed.refuse_put(address, metadata)
-        if staged:
-            with self._settling(staged, address):
-                stored = self._submit_put(planned, staged)
-        else:
-            stored = self._submit_put(planned, ())
-        if self.early.any and stored is not None and not address.checkpoint_ns:
-            if left := self.early.left(address.thread_id, stored.checkpoint_id):
-                self.database.submit(partial(calls.record_early, early=left))
-                stored = stored._replace(run=None)
-            self.early.forget(address.thread_id, stored.checkpoint_id)
-        return stored, doubts
-
-    async def _aput(
-        self,
-        config: RunnableConfig,
-        address: Address,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> tuple[RecentPut | None, int]:
-        ahead = self.entries.ahead(address.thread_id)
-        async with self.database.room():
-            doubts = self.recent.doubts(address.thread_id)
-            planned = self._prepare(address, config, checkpoint, metadata, new_versions)
-            if ahead:
-                await self.entries.await_(ahead)
-            staged = self.staging.anchored(*address) if self.staging.any else ()
-            if self.failed.any:
-                self.failed.refuse_put(address, metadata)
-            if staged:
-                async with self._asettling(staged, address):
-                    stored = await self._queue_put(planned, staged)
-            else:
-                stored = await self._queue_put(planned, ())
-            if self.early.any and stored is not None and not address.checkpoint_ns:
-                if left := self.early.left(address.thread_id, stored.checkpoint_id):
-                    await self.database.queue(partial(calls.record_early, early=left), None)
-                    stored = stored._replace(run=None)
-                self.early.forget(address.thread_id, stored.checkpoint_id)
-        return stored, doubts
-
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
@@ -269,30 +211,7 @@ class LedgerSaver(Removal, Attaching, Settling, Closing):
         address = address_of(config, method="put_writes")
         if self.observer:
             self.observer.begin(self.ledger)
-        entry = self.entries.enter(address.thread_id)
-        try:
-            written = self._prepare_writes(address, config, writes, task_id, task_path)
-            if written.call is not None:
-                self.recent.doubt_run(address.thread_id)  # for what is prepared before it is committed, and again after
-            may_linger = task_writes.may_linger(written, task_path)
-            staged = self._staged_by(address, task_id) if self.staging.any else ()
-            if self.failed.any and host.from_graph(config):
-                self.failed.refuse_writes(address, task_id)
-            if staged:
-                with self._settling(staged, address):
-                    self.database.submit(self._storing(written, staged), queued=entry.leave)
-            else:
-                store = partial(task_writes.store, written=written, early=self.early)
-                stored: bool | None = self.database.submit(
-                    store, append=written.append, may_linger=may_linger, queued=entry.leave
-                )
-                if written.epoch is not None and stored is None:
-                    self.database.submit(partial(store, again=True))
-            if written.call is not None:
-                self.recent.doubt_run(address.thread_id)
-        finally:
-            if not entry.left:
-                entry.leave()
+        self._put_writes(address, config, writes, task_id, task_path)
         if self.observer:
             self.observer.tell(self.ledger)
 
@@ -304,30 +223,7 @@ class LedgerSaver(Removal, Attaching, Settling, Closing):
         address = address_of(config, method="put_writes")
         if self.observer:
             await self.observer.abegin(self.ledger)
-        async with self.database.room():
-            entry = self.entries.enter(address.thread_id)
-            try:
-                written = self._prepare_writes(address, config, writes, task_id, task_path)
-                if written.call is not None:
-                    self.recent.doubt_run(address.thread_id)
-                staged = self._staged_by(address, task_id) if self.staging.any else ()
-                if self.failed.any and host.from_graph(config):
-                    self.failed.refuse_writes(address, task_id)
-                if staged:
-                    committed = self.database.queue(self._storing(written, staged))
-                else:
-                    committed = self.database.queue(
-                        partial(task_writes.store, written=written, early=self.early), written.append
-                    )
-            finally:
-                entry.leave()
-            async with self._asettling(staged, address):
-                stored: bool | None = await committed
-            if written.epoch is not None and stored is None and not staged:
-                store = partial(task_writes.store, written=written, early=self.early, again=True)
-                await self.database.queue(store)
-        if written.call is not None:
-            self.recent.doubt_run(address.thread_id)
+        await self._aput_writes(address, config, writes, task_id, task_path)
         if self.observer:
             await self.observer.atell(self.ledger)
 
@@ -423,93 +319,7 @@ class LedgerSaver(Removal, Attaching, Settling, Closing):
         """A channel's version after `current`: of its kind, greater, and not shared by two forks."""
         return next_version(current)
 
-    # -- the halves that both doors share
-
-    def _prepare_writes(
-        self, address: Address, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
-    ) -> task_writes.TaskWrites:
-        invocation = self._invocation_of(config, address)
-        return task_writes.prepare(
-            address,
-            config,
-            writes,
-            task_id,
-            task_path,
-            serde=self.serde,
-            seen=self.seen,
-            epoch=epoch_of(invocation),
-            started_us=None if invocation is None else invocation.started.pop(task_id, None),
-            timed_out=self.timeouts.ended((address.thread_id, address.checkpoint_id, task_id), writes),
-            stored_us=self.database.clock_us(),
-        )
-
-    def _prepare(
-        self,
-        address: Address,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> puts.Below | puts.Whole:
-        return puts.prepare(
-            address,
-            config,
-            checkpoint,
-            metadata,
-            new_versions,
-            parent=self.recent.find(*address),
-            refuses=self.concurrency == "refuse",
-            epoch=self._epoch_of_put(config, address, metadata),
-            request=self._request_of_put(config, address, checkpoint, metadata),
-            dumps=self.serde.dumps_typed,
-            stored_us=self.database.clock_us(),
-        )
-
-    def _storing(self, written: task_writes.TaskWrites, staged: Sequence[Staged]) -> Callable[[Tx], bool | None]:
-        """The transaction of a `put_writes` that settles what is staged, even if there are no writes."""
-        store = partial(task_writes.store, written=written, early=self.early)
-        return partial(beside, store=store, staged=staged, now_us=self.database.clock_us())
-
-    def _submit_put(self, planned: puts.Below | puts.Whole, staged: Sequence[Staged]) -> RecentPut | None:
-        store, append = self._store(planned, staged)
-        stored = self.database.submit(store, append=append, rouses=planned.rouses)
-        if stored is None:
-            store, _ = self._store(puts.again(planned, self.serde.dumps_typed), staged)
-            stored = self.database.submit(store)
-        return stored
-
-    async def _queue_put(self, planned: puts.Below | puts.Whole, staged: Sequence[Staged]) -> RecentPut | None:
-        stored = await self.database.queue(*self._store(planned, staged))
-        if stored is None:
-            stored = await self.database.queue(*self._store(puts.again(planned, self.serde.dumps_typed), staged))
-        return stored
-
-    def _store(
-        self, planned: puts.Below | puts.Whole, staged: Sequence[Staged]
-    ) -> tuple[Callable[[Tx], RecentPut | None], Append | None]:
-        """The transaction of a `put`; one that has to be made again settles nothing the first time."""
-        store = partial(puts.store, planned=planned, early=self.early)
-        if not staged:
-            return store, None if self.early.any else planned.append
-        now_us = self.database.clock_us()
-        return partial(beside, store=store, staged=staged, now_us=now_us, is_stored=lambda put: put is not None), None
-
-    def _stored(
-        self, config: RunnableConfig, address: Address, stored: RecentPut | None, doubts: int
-    ) -> RunnableConfig:
-        """The end of a put: remember it, and name it."""
-        assert stored is not None, "a whole put is always stored"
-        if stored.drains is not None:
-            host.drain(config, stored.drains)
-            stored = stored._replace(drains=None)
-        self.recent.remember(address.thread_id, address.checkpoint_ns, stored, doubts)
-        return {
-            "configurable": {
-                "thread_id": config["configurable"]["thread_id"],
-                "checkpoint_ns": address.checkpoint_ns,
-                "checkpoint_id": stored.checkpoint_id,
-            }
-        }
+    # -- what both forms share
 
     def _decode(self, stored: reading.Stored, config: RunnableConfig, address: Address) -> CheckpointTuple:
         given = config if address.checkpoint_id is not None else None

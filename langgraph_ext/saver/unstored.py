@@ -32,9 +32,9 @@ class Unstored:
         return _Noting(self, config, checkpoint_ns)
 
     def note(self, config: RunnableConfig, checkpoint_ns: str, error: BaseException) -> None:
-        """A put has failed; the first failure counts."""
+        """A put has failed; the first failure counts. One whose await was cancelled may be stored all the same."""
         control = host.control_in(config)
-        if control is None:
+        if control is None or host.is_cancellation(error):
             return
         with self._mutex:
             self._errors.setdefault((id(control), checkpoint_ns), (control, error))

@@ -13,12 +13,12 @@ from langgraph_ext.errors import ConflictError, InvalidArgument
 from langgraph_ext.ledger import effects
 from langgraph_ext.ledger.effect_keys import Key, base_key, derived_key, key_for
 from langgraph_ext.ledger.effects import Done, InDoubt, ToCall
-from langgraph_ext.ledger.settlement import TaskKey
+from langgraph_ext.ledger.settlement import PartKey
 from tests.support import attempts
 from tests.support.attempts import NOW_US
 from tests.support.effects import PAID, begin, begun, digest, everything, frame, held
 
-VISIT = TaskKey("t", "1f0", "task", 0)
+VISIT = PartKey("t", "1f0", "task", 0)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, RetryPolicy, Send, TimeoutPolicy, interrupt
 
 from langgraph_ext import LedgerSaver
-from langgraph_ext.errors import AdmissionError, InvalidArgument, RecoveryRequired
+from langgraph_ext.errors import AdmissionError, InvalidArgument, RecoveryRequired, StoreError
 from langgraph_ext.ledger import admission
 from langgraph_ext.nodes import AttemptInterrupted, Frame, durable, frame
 from tests.support.acted import Acts
@@ -346,6 +346,49 @@ def test_l23_a_body_waits_until_the_checkpoint_it_executes_is_stored(
         acts.run(line(saver, a=acts.node("a", body), b=acts.node("b", body), sub=line(None, c=acts.node("c", body))))
 
     assert [True, True, True] == stored
+
+
+class FailingSaver(LedgerSaver):
+    """A saver whose puts raise this, once it is set."""
+
+    raises: Exception | None = None
+
+    def _submit_put(self, planned: Any, staged: Any) -> Any:
+        if self.raises is not None:
+            raise self.raises
+        return super()._submit_put(planned, staged)
+
+
+@pytest.mark.parametrize("error", [Boom("a bug"), StoreError("the disk is full", code="store_full")])
+def test_l23_whose_checkpoint_will_not_be_stored_does_not_wait_for_it(
+    tmp_path: Path, loop: asyncio.AbstractEventLoop, error: Exception
+) -> None:
+    """Under durability `async` LangGraph goes on behind a put that failed; a body is refused at once, and told why."""
+    refused: list[Any] = []
+    with FailingSaver(tmp_path / "runs.db") as saver:
+        acts = Acts(saver, "sync", "async", loop)
+        durable_node = acts.node("b")
+
+        def a(state: State) -> Any:
+            saver.raises = error
+            return {"log": ["a"]}
+
+        def b(state: State) -> Any:
+            begun = time.monotonic()
+            try:
+                return durable_node(state)
+            except (AdmissionError, StoreError) as refusal:
+                refused.append((refusal, time.monotonic() - begun))
+                raise
+
+        with pytest.raises((Boom, AdmissionError, StoreError)):
+            line(saver, a=a, b=b).invoke({"log": []}, CONFIG, durability="async")
+
+    ((refusal, seconds),) = refused
+    expected = "checkpoint_not_stored" if isinstance(error, Boom) else "store_full"
+    assert (expected, []) == (refusal.code, acts.ran)
+    assert error in (refusal.__cause__, refusal.__cause__.__cause__)
+    assert seconds < 10
 
 
 class _NoTx:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command, RetryPolicy, Send, interrupt
 
 from langgraph_ext import AppTx, LedgerSaver, with_ledger
@@ -534,3 +535,65 @@ def test_s11_l53_whichever_call_comes_first_it_fails_once_and_for_both(
         assert (["in"], ("a",)) == (values(app), app.get_state(CONFIG).next)
         acts.run(app, None)
         assert (2, ["in", "a"]) == (len(tries), values(app))
+
+
+class SlowPut(LedgerSaver):
+    """A saver whose puts take a while, once they are to."""
+
+    is_slow = False
+
+    def _submit_put(self, planned: Any, staged: Any) -> Any:
+        if self.is_slow:
+            time.sleep(0.2)
+        return super()._submit_put(planned, staged)
+
+    async def _queue_put(self, planned: Any, staged: Any) -> Any:
+        if self.is_slow:
+            await asyncio.sleep(0.2)
+        return await super()._queue_put(planned, staged)
+
+
+def test_l53_a_failure_is_not_in_the_way_of_another_invocation(tmp_path: Path, loop: asyncio.AbstractEventLoop) -> None:
+    """Who branches off before the failed node only waits for a checkpoint of its own that is still being saved."""
+    with SlowPut(tmp_path / "runs.db") as saver:
+        acts = Acts(saver, "sync", "async", loop)
+        app = line(saver, x=says("x"), a=acts.node("a", lambda frame: frame.inside(failing(once)) or {"log": ["a"]}))
+        once = [Boom("no room")]
+        with pytest.raises(Boom):
+            raising(acts, app)
+        before = next(each.config for each in app.get_state_history(CONFIG) if each.next == ("x",))
+
+        saver.is_slow = True
+        app.invoke(None, before, durability="async")
+
+        assert ["in", "x", "a"] == values(app)
+
+
+@pytest.mark.parametrize("keeps_state", [None, True])
+def test_l53_nor_of_the_next_try_of_its_subgraph(
+    tmp_path: Path, form: Form, loop: asyncio.AbstractEventLoop, keeps_state: bool | None
+) -> None:
+    """The node that runs it is tried again; a body in there waits for a checkpoint of this try."""
+    with SlowPut(tmp_path / "runs.db") as saver:
+        saver.is_slow = True
+        acts, once = Acts(saver, form, "async", loop), [Boom("no room")]
+        inner = StateGraph(State).add_node(
+            "a", acts.node("a", lambda frame: frame.inside(failing(once)) or {"log": []})
+        )
+        inner.add_node("b", acts.node("b")).add_edge(START, "a")
+        inner.add_conditional_edges("a", lambda _: "b" if acts.ran.count("a") > 1 else END, ["b", END])
+        again = RetryPolicy(max_attempts=2, initial_interval=0.001, retry_on=Boom)
+        outer = StateGraph(State).add_node("sub", inner.compile(keeps_state), retry_policy=again).add_edge(START, "sub")
+        acts.run(outer.compile(checkpointer=saver))
+
+        assert ["a", "a", "b"] == acts.ran
+
+
+def failing(errors: list[BaseException]) -> Callable[[AppTx], object]:
+    """What `inside` is given: raises these, one a time."""
+
+    def inside(tx: AppTx) -> None:
+        if errors:
+            raise errors.pop()
+
+    return inside

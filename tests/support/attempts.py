@@ -11,7 +11,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph_ext.database import Database, Tx, open_database
 from langgraph_ext.ledger import attempts, settlement
-from langgraph_ext.ledger.settlement import Staged, TaskKey
+from langgraph_ext.ledger.settlement import PartKey, Staged
 from langgraph_ext.saver import task_writes
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.identity import Seen
@@ -37,7 +37,7 @@ def end(
     **more: Any,
 ) -> Staged:
     """How an attempt ended."""
-    key = TaskKey("t", HERE, task, ordinal)
+    key = PartKey("t", HERE, task, ordinal)
     return settlement.mark(outcome, key=key, attempt_id=attempt, epoch=epoch, anchors=anchors, writes=writes, **more)
 
 

@@ -13,11 +13,11 @@ from langgraph_ext.ledger import effects
 from langgraph_ext.ledger.effect_keys import Key, derived_key
 from langgraph_ext.ledger.effect_rows import Held, Receipt
 from langgraph_ext.ledger.frames import FrameKey
-from langgraph_ext.ledger.settlement import TaskKey
+from langgraph_ext.ledger.settlement import PartKey
 from tests.support.attempts import HERE, NOW_US
 from tests.support.faults import Points, faulty, kill_myself
 
-VISIT = TaskKey("t", HERE, "task", 0)
+VISIT = PartKey("t", HERE, "task", 0)
 
 PAID = Receipt("json", b'{"paid":7}')
 

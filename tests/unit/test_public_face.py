@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import langgraph_ext
+from langgraph_ext.ledger import records
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLIC_MODULES = ["langgraph_ext", "langgraph_ext.errors", "langgraph_ext.ledger", "langgraph_ext.testing"]
@@ -41,6 +42,12 @@ def test_all_is_exact(public: str) -> None:
     rooms = {room.name for room in pkgutil.iter_modules(getattr(module, "__path__", []))}
     names = {name for name in vars(module) if not name.startswith("_")} - NOT_NAMES_OF_OURS - rooms
     assert set(module.__all__) == names
+
+
+def test_whatever_the_ledger_returns_can_be_imported_with_it() -> None:
+    """Its methods' records, and the kinds and statuses in them, are public."""
+    ours = {name for name, each in vars(records).items() if getattr(each, "__module__", None) == records.__name__}
+    assert {name for name in ours if not name.startswith("_")} <= set(import_module("langgraph_ext.ledger").__all__)
 
 
 def test_dir_shows_the_public_names_before_they_are_loaded() -> None:
