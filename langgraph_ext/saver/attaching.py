@@ -17,11 +17,12 @@ from langgraph.types import Command
 
 from langgraph_ext.database import Database, on_a_loop
 from langgraph_ext.errors import LeaseError
-from langgraph_ext.ledger import invocations, leases
+from langgraph_ext.ledger import invocations, leases, notices, resuming
 from langgraph_ext.ledger.renewal import Renewal
 from langgraph_ext.ledger.requests import Request
 from langgraph_ext.saver import host
 from langgraph_ext.saver.attached import Attached, Invocation, take_begun
+from langgraph_ext.saver.commands import empty, resume_with, says
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.fences import UNATTACHED
 from langgraph_ext.saver.recent import Recent
@@ -48,7 +49,7 @@ class Attaching:
         """Take the lease of the invocation whose first `get_tuple` this is, if it is one of an attached graph.
 
         Raises:
-            LeaseError: Another invocation holds the thread (`thread_busy`).
+            LangGraphExtError: It may not go on, or not so; see `invocations.begin`.
         """
         invocation = None if address.checkpoint_ns else take_begun()
         if invocation is None:
@@ -56,10 +57,7 @@ class Attaching:
         asked, deadline = self._asked(invocation, config, address), _deadline(invocation)
         while True:
             try:
-                return self._hold(
-                    invocation,
-                    leases.take(self.database, thread_id=address.thread_id, **asked),
-                )
+                return self._hold(invocation, leases.take_by(self.database, **asked))
             except LeaseError:
                 if time.monotonic() >= deadline:
                     raise
@@ -73,10 +71,7 @@ class Attaching:
         asked, deadline = self._asked(invocation, config, address), _deadline(invocation)
         while True:
             try:
-                return self._hold(
-                    invocation,
-                    await leases.atake(self.database, thread_id=address.thread_id, **asked),
-                )
+                return self._hold(invocation, await leases.atake_by(self.database, **asked))
             except LeaseError:
                 if time.monotonic() >= deadline:
                     raise
@@ -84,18 +79,26 @@ class Attaching:
 
     def _asked(self, invocation: Invocation, config: RunnableConfig, address: Address) -> dict[str, Any]:
         """What an invocation takes its thread with, and for."""
-        given, invocation.given = invocation.given, None
-        begin: leases.Begin
-        if given is None or isinstance(given, Command):
-            goes_on = partial(
-                invocations.go_on, definition=invocation.definition, refuses_changes=invocation.refuses_changes
-            )
-            begin = goes_on if address.checkpoint_id is None else leases.acquire
-            invocation.request = request_of(None, None, invocation.definition, self.serde)
-        else:
-            invocation.request = request_of(given, run_key_in(config), invocation.definition, self.serde)
-            begin = partial(invocations.begin, request=invocation.request)
-        return {"owner": invocation.owner, "ttl_us": invocation.ttl_us, "begin": begin}
+        given, serde = invocation.given, self.serde
+        goes_on = given is None or isinstance(given, Command)
+        run_key = None if goes_on else run_key_in(config)
+        invocation.request = request_of(None if goes_on else given, run_key, invocation.definition, serde)
+        invocation.given = given if goes_on else None
+        arrival = invocations.Arrival(
+            checkpoint_id=address.checkpoint_id,
+            run_id=host.run_id_in(config),
+            request=None if goes_on else invocation.request,
+            definition=invocation.definition,
+            refuses_changes=invocation.refuses_changes,
+            said=resuming.given(given.resume, serde) if isinstance(given, Command) and says(given) else None,
+            supersedes=invocation.supersedes,
+        )
+        return {
+            "begin": partial(invocations.begin, arrival=arrival, serde=serde),
+            "thread_id": address.thread_id,
+            "owner": invocation.owner,
+            "ttl_us": invocation.ttl_us,
+        }
 
     def _request_of_put(
         self, config: RunnableConfig, address: Address, checkpoint: Checkpoint, metadata: Mapping[str, Any]
@@ -111,11 +114,23 @@ class Attaching:
             return None
         return request_of(host.input_in(checkpoint["channel_values"]), run_key, None, self.serde)
 
-    def _hold(self, invocation: Invocation, lease: leases.Lease) -> Invocation:
+    def _hold(self, invocation: Invocation, begun: invocations.Begun) -> Invocation:
+        lease, command, invocation.given = begun.lease, invocation.given, None
+        notices.taken_over(lease.thread_id, lease.epoch, lease.taken_over)
         invocation.lease, invocation.clock_us = lease, self.database.clock_us
         invocation.give_back = partial(self._give_back, invocation)
         self.renewal.add(lease, _log_loss)
+        if command is not None:
+            self._resume(command, begun)
         return invocation
+
+    def _resume(self, command: Command[Any], begun: invocations.Begun) -> None:
+        """Give LangGraph the answers on record; it reads the command next."""
+        if begun.is_empty:
+            empty(command)
+        if begun.stored is not None:
+            self.recent.doubt_run(begun.lease.thread_id)  # it may run again
+            resume_with(command, begun.stored, resuming.values_of(begun.stored, self.serde))
 
     def _give_back(self, invocation: Invocation, finished: bool) -> None:
         """The invocation is over. On an event loop nothing waits for the commit: what comes next queues behind it."""
