@@ -71,7 +71,8 @@ class AdmissionError(LangGraphExtError):
     executed was not stored in time, or will not be, for what `__cause__` names; retryable), `durability_required` (a
     node with effects runs where nothing is stored until the end), `ledger_missing` (the graph has no LedgerSaver),
     `part_changed` (a call inside a task comes with other arguments than the one that is on record; retryable),
-    `part_ambiguous` (nothing would tell two calls of a task apart after a crash).
+    `part_ambiguous` (nothing would tell two calls of a task apart after a crash), `questions_open` (new input finds a
+    run that waits for answers).
     """
 
     code = "admission_refused"
@@ -87,7 +88,8 @@ class ConflictError(LangGraphExtError):
     `idempotency_conflict` (an effect's key was used before, for another payload or another name), `effect_conflict`
     (the effect stands elsewhere, or its call may still be running), `run_closed` (the run has ended otherwise),
     `memo_conflict` (the memo never changes), `run_exists` (this request came before), `run_key_conflict` (it came
-    before with another input).
+    before with another input), `answer_conflict` (a question has another answer), `answer_ambiguous` (several questions
+    are open, and nobody said which is meant), `interrupt_not_pending` (it waits for no answer, or no answer for it).
     """
 
     code = "conflict"

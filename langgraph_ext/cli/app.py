@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from langgraph_ext import __version__, canonical
+from langgraph_ext.cli.answering import answer, interrupts
 from langgraph_ext.cli.asking import cancel, steer
 from langgraph_ext.cli.checkup import check_up
 from langgraph_ext.cli.crash_test import crash_test
@@ -35,7 +36,7 @@ _PAGE = 1000
 """Events read at a time."""
 
 app = typer.Typer(
-    help="Look at the runs in a database of langgraph-ext, say what is in doubt of them, and crash your own in tests.",
+    help="Look at the runs in a database of langgraph-ext, answer their questions, and crash your own in tests.",
     epilog="Exit status: 0 done; 1 something is wrong (verify, doctor, crash-test); 2 not done, stderr says why.",
     no_args_is_help=True,
     add_completion=False,
@@ -107,7 +108,7 @@ def show(
         if as_json:
             asked, done = plain(questions), plain(effects)
             if no_payloads:
-                asked, done = _without("value", asked), _without("receipt", done)
+                asked, done = _without("answer", _without("value", asked)), _without("receipt", done)
             tried = plain(attempts)
             print_json(
                 {"run": plain(found), "visits": plain(visits), "attempts": tried, "interrupts": asked, "effects": done}
@@ -272,6 +273,8 @@ def doctor(db: DatabaseOption = None, as_json: JsonOption = False) -> None:
         raise typer.Exit(Status.FOUND)
 
 
+app.command()(interrupts)
+app.command()(answer)
 app.command()(cancel)
 app.command()(steer)
 app.command("crash-test")(crash_test)

@@ -21,7 +21,7 @@ DatabaseOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs; times are ISO 8601, UTC.")]
 
 NoPayloadsOption = Annotated[
-    bool, typer.Option("--no-payloads", help="Print neither what was asked in interrupts nor receipts of effects.")
+    bool, typer.Option("--no-payloads", help="Print neither questions and answers nor receipts of effects.")
 ]
 
 AfterOption = Annotated[

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from langgraph_ext.cli.story import Shown
 from langgraph_ext.ledger import RunLedger
 from langgraph_ext.ledger.records import Effect, Event, Interrupt
 from langgraph_ext.render import payload
 
-__all__ = ["Questions", "effects_of", "interrupts_of", "shown_by"]
+__all__ = ["Questions", "answer_shown_by", "effects_of", "interrupts_of", "shown_by"]
 
 _PAGE = 1000
 _COLUMNS = 60
@@ -23,11 +25,24 @@ def shown_by(*, payloads: bool, only_ascii: bool) -> Shown:
         kind, value = (
             (told.value_type, told.value) if isinstance(told, Interrupt) else (told.receipt_type, told.receipt)
         )
-        if value is None and kind != "json":
-            return f"<{kind}>"
-        return payload(value, columns=_COLUMNS, only_ascii=only_ascii)
+        return _short(kind, value, only_ascii=only_ascii)
 
     return shown
+
+
+def answer_shown_by(*, payloads: bool, only_ascii: bool) -> Callable[[Interrupt], str]:
+    """As `shown_by`, of the answers to questions."""
+
+    def shown(told: Interrupt) -> str:
+        return _short(told.answer_type, told.answer, only_ascii=only_ascii) if payloads else ""
+
+    return shown
+
+
+def _short(kind: str | None, value: object, *, only_ascii: bool) -> str:
+    if value is None and kind != "json":
+        return f"<{kind}>"
+    return payload(value, columns=_COLUMNS, only_ascii=only_ascii)
 
 
 def interrupts_of(ledger: RunLedger, run_id: str) -> list[Interrupt]:

@@ -2,8 +2,12 @@
 
 State machine:
 
-    pending ──▶ answered      its task took an answer, or its run went on behind it
-       └──────▶ superseded    its run ended, or new input came, without an answer
+    pending ──▶ answered ──▶ closed    an answer is on record (answers.py); its task has taken it
+       │  └─────────────────────▲      its task took one that nobody put on record, or its run went on behind it
+       └──────▶ superseded ◀── answered, not taken    its run ended, new input came, or update_state took it away
+
+The first answer counts, whoever gives it. A question is open until it is closed or superseded, and its run
+waits as long.
 """
 
 from __future__ import annotations
@@ -117,9 +121,10 @@ def _close(tx: Tx, thread_id: str, questions: Iterable[Row], status: InterruptSt
     for question in questions:
         where = {"thread_id": thread_id, "interrupt_id": question["interrupt_id"]}
         tx.run("interrupt_close", **where, status=status, now_us=now_us)
+        is_taken = status is InterruptStatus.ANSWERED and question["answered_us"] is not None
         append_event(
             tx,
-            name=f"interrupt.{status}",
+            name="interrupt.taken" if is_taken else f"interrupt.{status}",
             run=question["run"],
             thread_id=thread_id,
             checkpoint_ns=question["checkpoint_ns"],

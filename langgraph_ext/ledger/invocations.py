@@ -1,56 +1,125 @@
-"""Invocations: what the beginning and the end of an attached one mean for its thread's run (rules L18, L38, L54)."""
+"""Invocations: what the beginning and the end of an attached one mean for its thread's run.
+
+Rules L18, L25–L27, L38 and L54.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from langgraph_ext.database import Tx
-from langgraph_ext.ledger import active_time, control, definitions, leases, runs
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.errors import AdmissionError
+from langgraph_ext.ledger import active_time, control, definitions, leases, resuming, runs
 from langgraph_ext.ledger.definitions import Definition
 from langgraph_ext.ledger.leases import Lease
+from langgraph_ext.ledger.listing import Serde
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.requests import Request, reserve
 from langgraph_ext.ledger.runs import At
 
-__all__ = ["begin", "end", "go_on"]
+__all__ = ["Arrival", "Begun", "begin", "end"]
 
 
-def begin(tx: Tx, *, request: Request, thread_id: str, now_us: int, **asked: Any) -> Lease:
-    """As `leases.acquire`, for an invocation with new input, whose name is reserved for it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """How an attached invocation comes to its thread."""
+
+    checkpoint_id: str | None
+    """The root checkpoint that its config names."""
+    run_id: str | None
+    """The one that its metadata name: LangGraph goes on with a run of that name, whatever it is given."""
+    request: Request | None
+    """Its new input; None if it comes without, and goes on."""
+    definition: Definition | None
+    """Its graph's."""
+    refuses_changes: bool
+    """Whether it goes on with a run only by the definition that began it."""
+    said: resuming.Given | None
+    """What its command says to a question, if it does."""
+    supersedes: bool
+    """Whether its input may take the place of open questions."""
+
+
+class Begun(NamedTuple):
+    """An invocation that has its thread."""
+
+    lease: Lease
+    stored: Sequence[resuming.Stored] | None
+    """The answers that it is to give to the tasks of the run it goes on with; None where LangGraph is left alone."""
+    is_empty: bool = False
+    """Whether nothing was ever stored in the thread."""
+
+
+def begin(tx: Tx, *, thread_id: str, arrival: Arrival, serde: Serde | None, now_us: int, **asked: Any) -> Begun:
+    """Take a thread for an invocation (as `leases.acquire`), and put on record what it says to its questions.
+
+    A config that names another checkpoint than the head travels in time: that is LangGraph's business alone.
 
     Raises:
-        ConflictError: Another request has, or had, this name (`run_exists`, `run_key_conflict`); nothing is written.
+        AdmissionError: The run that it goes on with was cancelled (`cancelled`), the graph is not what it was when that
+            began, and it matters (`definition_changed`), or its input finds questions open (`questions_open`).
+        ConflictError: Another request has, or had, its name (`run_exists`, `run_key_conflict`); what it says answers no
+            open question, or one that has another answer (see `resuming.answer`).
+        LeaseError: Another invocation holds the thread (`thread_busy`).
+        NotFound: It names a question that nobody asks (`interrupt_not_found`).
     """
-    lease = leases.acquire(tx, thread_id=thread_id, now_us=now_us, **asked)
-    reserve(tx, request, thread_id=thread_id, epoch=lease.epoch, now_us=now_us)
-    return lease
-
-
-def go_on(
-    tx: Tx, *, definition: Definition | None, refuses_changes: bool, thread_id: str, now_us: int, **asked: Any
-) -> Lease:
-    """As `leases.acquire`, for an invocation that goes on with the run at the head of a thread.
-
-    Raises:
-        AdmissionError: That run was cancelled (`cancelled`), or the graph is not what it was when the run began, and
-            that matters (`definition_changed`); nothing is written.
-    """
-    lease = leases.acquire(tx, thread_id=thread_id, now_us=now_us, **asked)
     head = tx.maybe("run_at_head", thread_id=thread_id)
-    if head is None:
-        return lease
-    runs.refuse_cancelled(tx, head, thread_id)
-    if definition is not None and not RunStatus(head["status"]).ended:
+    if arrival.request is not None:
+        lease = leases.acquire(tx, thread_id=thread_id, now_us=now_us, **asked)
+        reserve(tx, arrival.request, thread_id=thread_id, epoch=lease.epoch, now_us=now_us)
+        _refuse_to_supersede(tx, head, arrival, thread_id)
+        return Begun(lease, None)
+    newest_id = head["checkpoint_id"] if head is not None else tx.one("head_id", thread_id=thread_id)["checkpoint_id"]
+    travels = arrival.checkpoint_id not in (None, newest_id)
+    if head is not None and not travels:
+        runs.refuse_cancelled(tx, head, thread_id)
+    unknown = head is None and newest_id is not None  # a copied thread, whose questions nobody has recorded
+    if arrival.said is not None and not travels and not unknown:
+        resuming.answer(tx, arrival.said, thread_id=thread_id, head=head, serde=serde, now_us=now_us)
+    lease = leases.acquire(tx, thread_id=thread_id, now_us=now_us, **asked)
+    if head is None or travels:
+        return Begun(lease, None, is_empty=newest_id is None)
+    return Begun(lease, _go_on(tx, head, arrival, At(thread_id, head["checkpoint_id"], now_us)))
+
+
+def _go_on(tx: Tx, head: Row, arrival: Arrival, at: At) -> Sequence[resuming.Stored]:
+    """It goes on with the run at the head; returns the answers that it takes along."""
+    if RunStatus(head["status"]).ended:
+        return ()
+    if arrival.definition is not None:
         run = tx.one("run_get", run=head["run"])
-        definitions.check(tx, run, definition, refuses=refuses_changes, now_us=now_us)
-    return lease
+        definitions.check(tx, run, arrival.definition, refuses=arrival.refuses_changes, now_us=at.now_us)
+    stored = resuming.on_record(tx, head["run"])
+    if stored:
+        runs.move(tx, head["run"], RunStatus.RUNNING, at)
+    return stored
+
+
+def _refuse_to_supersede(tx: Tx, head: Row | None, arrival: Arrival, thread_id: str) -> None:
+    """New input finds a run that waits for answers, and is not for another checkpoint than the head."""
+    if arrival.supersedes or head is None or arrival.checkpoint_id not in (None, head["checkpoint_id"]):
+        return
+    if RunStatus(head["status"]).ended or head["run_id"] == arrival.run_id:
+        return
+    ids = [row["interrupt_id"] for row in tx.all("interrupts_open", run=head["run"])]
+    if ids:
+        raise AdmissionError(
+            f"thread {thread_id!r}: run {head['run_id']!r} has open questions ({', '.join(map(repr, ids[:3]))}), and "
+            "new input would take their place; answer them, cancel the run, or attach the graph with "
+            'on_open_questions="supersede"',
+            code="questions_open",
+            details={"thread_id": thread_id, "run_id": head["run_id"], "interrupt_ids": ids},
+        )
 
 
 def end(tx: Tx, *, lease: Lease, finished: bool, now_us: int) -> bool:
     """Release an invocation's lease, and say how its run stands, which no checkpoint may have told.
 
-    A run that was asked to end is cancelled; one that was left running, without an end or a question, is idle; one of
-    which nobody knew whether its last checkpoint is an end has succeeded, if the graph says that it has finished.
+    A run that was asked to end is cancelled; one that was left running is paused if a question of it is open, and idle
+    otherwise; one of which nobody knew whether its last checkpoint is an end has succeeded, if the graph says that it
+    has finished.
 
     Args:
         tx: The open transaction.
@@ -70,7 +139,9 @@ def end(tx: Tx, *, lease: Lease, finished: bool, now_us: int) -> bool:
     run, status, at = head["run"], RunStatus(head["status"]), At(lease.thread_id, head["checkpoint_id"], now_us)
     if control.see_to(tx, run, at):
         return True
-    if status is RunStatus.RUNNING:
+    if status is RunStatus.RUNNING and tx.maybe("interrupt_open", run=run) is not None:
+        runs.move(tx, run, RunStatus.PAUSED, at)  # it was stopped on its way to a task that waits for its answer
+    elif status is RunStatus.RUNNING:
         runs.move(tx, run, RunStatus.IDLE, at, details={"reason": "stopped"})
     elif status is RunStatus.IDLE and finished and runs.has_nothing_left(tx, run):
         runs.move(tx, run, RunStatus.SUCCEEDED, at)

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from langgraph_ext.database import Database, Row, Tx
 from langgraph_ext.errors import InvalidArgument, LeaseError
@@ -36,6 +36,7 @@ __all__ = [
     "Lease",
     "acquire",
     "atake",
+    "atake_by",
     "cap",
     "check",
     "give_back",
@@ -46,7 +47,10 @@ __all__ = [
     "release",
     "renew",
     "take",
+    "take_by",
 ]
+
+T = TypeVar("T")
 
 DEFAULT_TTL_US = 30_000_000
 """For how long a lease holds that is not renewed."""
@@ -196,40 +200,45 @@ def refuse_other_process(tx: Tx, thread_id: str, *, now_us: int) -> None:
         _busy(lease, now_us)
 
 
-Begin = Callable[..., Lease]
-"""A transaction in which an invocation takes its thread: as `acquire`."""
-
-
-def take(
-    database: Database, *, thread_id: str, owner: Owner, ttl_us: int = DEFAULT_TTL_US, begin: Begin = acquire
-) -> Lease:
+def take(database: Database, *, thread_id: str, owner: Owner, ttl_us: int = DEFAULT_TTL_US) -> Lease:
     """Hold a thread for a whole invocation: as `acquire`, in a transaction of its own, by the database's clock."""
-    now_us = database.clock_us()
-    try:
-        lease = database.transact(begin, thread_id=thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us, whole=True)
-    except LeaseError as error:
-        if _clock_was_put_back(error):
-            database.transact(cap, thread_id, now_us=now_us)
-        raise
+    lease = take_by(database, acquire, thread_id=thread_id, owner=owner, ttl_us=ttl_us)
     notices.taken_over(thread_id, lease.epoch, lease.taken_over)
     return lease
 
 
-async def atake(
-    database: Database, *, thread_id: str, owner: Owner, ttl_us: int = DEFAULT_TTL_US, begin: Begin = acquire
-) -> Lease:
+async def atake(database: Database, *, thread_id: str, owner: Owner, ttl_us: int = DEFAULT_TTL_US) -> Lease:
     """As `take`."""
+    lease = await atake_by(database, acquire, thread_id=thread_id, owner=owner, ttl_us=ttl_us)
+    notices.taken_over(thread_id, lease.epoch, lease.taken_over)
+    return lease
+
+
+def take_by(database: Database, begin: Callable[..., T], *, thread_id: str, owner: Owner, ttl_us: int) -> T:
+    """As `take`, by a transaction that does more than `acquire`, which it calls; gives back what that does.
+
+    Whoever calls it tells the log of a takeover, as the lease says.
+    """
     now_us = database.clock_us()
     try:
-        lease = await database.atransact(
+        return database.transact(begin, thread_id=thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us, whole=True)
+    except LeaseError as error:
+        if _clock_was_put_back(error):
+            database.transact(cap, thread_id, now_us=now_us)
+        raise
+
+
+async def atake_by(database: Database, begin: Callable[..., T], *, thread_id: str, owner: Owner, ttl_us: int) -> T:
+    """As `take_by`."""
+    now_us = database.clock_us()
+    try:
+        return await database.atransact(
             begin, thread_id=thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us, whole=True
         )
     except LeaseError as error:
         if _clock_was_put_back(error):
             await database.atransact(cap, thread_id, now_us=now_us)
         raise
-    notices.taken_over(thread_id, lease.epoch, lease.taken_over)
-    return lease
 
 
 def lost(thread_id: str, epoch: int, why: str, **details: object) -> LeaseError:

@@ -7,12 +7,13 @@ file when opening it brings it up to date.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Mapping
 from functools import partial
 from os import PathLike
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from langgraph_ext.database import Closing, Database, open_database
+from langgraph_ext.ledger import answers as saying
 from langgraph_ext.ledger import (
     attempt_listing,
     control,
@@ -23,6 +24,7 @@ from langgraph_ext.ledger import (
     listing,
     memos,
     notices,
+    resuming,
     snapshot,
     verify,
     visits,
@@ -47,6 +49,9 @@ from langgraph_ext.ledger.records import (
     VisitStatus,
 )
 
+if TYPE_CHECKING:
+    from langgraph.types import Command
+
 __all__ = ["RunLedger"]
 
 
@@ -57,8 +62,8 @@ class RunLedger(Closing):
 
     Args:
         url: A path or `"sqlite:///runs.db"`, closed by `close`; or a `Database` that is open elsewhere and stays so.
-        serde: Decodes payloads of questions, and receipts of effects, that are not JSON; without it they are None. With
-            `dumps_typed`, it also encodes what `resolve_effect` is given and is not JSON.
+        serde: Decodes payloads of questions, answers, and receipts of effects, that are not JSON; without it they are
+            None. With `dumps_typed`, it also encodes what `answer` and `resolve_effect` are given and is not JSON.
 
     Raises:
         InvalidArgument: The URL names no database this package can open.
@@ -205,7 +210,7 @@ class RunLedger(Closing):
         Args:
             thread_id: Only those of this thread.
             run_id: Only those of this run.
-            pending: True: only those that wait for an answer; False: only those that do not.
+            pending: True: only those that wait for an answer; False: only those that have one, or wait no more.
             kind: Only those whose payload has this `"kind"`.
             limit: At most so many.
             after: Only those behind the one of this id: for the next page, the last one of this page.
@@ -230,6 +235,54 @@ class RunLedger(Closing):
             thread_id=thread_id, run_id=run_id, pending=pending, kind=kind, limit=limit, after=after
         )
         return await self.database.aread_then(partial(listing.given_out, serde=self._serde), ask)
+
+    def answer(
+        self, answers: Mapping[str, Any], *, thread_id: str | None = None, by: str | None = None
+    ) -> list[Interrupt]:
+        """Answer questions; their tasks take the answers when their run is gone on with. It writes, all or nothing.
+
+        The first answer counts: the same again changes nothing, another one is refused.
+
+        Args:
+            answers: By the id of the question: any JSON, or what the serde encodes; 2 MiB together.
+            thread_id: The thread that asks, if a copied one asks under the same id.
+            by: Who answers, for whoever reads the record.
+
+        Returns:
+            The questions, as they stand now.
+
+        Raises:
+            ConflictError: A question has another answer (`answer_conflict`, which says whose), or waits for none any
+                more (`interrupt_not_pending`).
+            InvalidArgument: There are no answers, they are too long, or one cannot be encoded.
+            NotFound: Nobody asks so (`interrupt_not_found`).
+        """
+        now_us = self.database.clock_us()
+        ask = saying.ask_to_answer(answers, thread_id=thread_id, by=by, serde=self._serde, now_us=now_us)
+        return listing.given_out(self.database.transact(ask), self._serde)
+
+    async def aanswer(
+        self, answers: Mapping[str, Any], *, thread_id: str | None = None, by: str | None = None
+    ) -> list[Interrupt]:
+        """As `answer`."""
+        now_us = self.database.clock_us()
+        ask = saying.ask_to_answer(answers, thread_id=thread_id, by=by, serde=self._serde, now_us=now_us)
+        return listing.given_out(await self.database.atransact(ask), self._serde)
+
+    def resume_command(self, thread_id: str) -> Command[Any]:
+        """`Command(resume={interrupt_id: value})` with the answers on record that their tasks have not taken.
+
+        Whoever resumes twice, or after a crash, sends the same values.
+
+        Raises:
+            ConflictError: There are none (`interrupt_not_pending`).
+            InvalidArgument: One is no JSON, and this ledger has no serde.
+        """
+        return resuming.command_of(self.database.read(resuming.ask_stored(thread_id)), self._serde)
+
+    async def aresume_command(self, thread_id: str) -> Command[Any]:
+        """As `resume_command`."""
+        return resuming.command_of(await self.database.aread(resuming.ask_stored(thread_id)), self._serde)
 
     # -- what it did outside
 

@@ -26,6 +26,7 @@ __all__ = [
     "run_ids",
     "runs_by_status",
     "value_of",
+    "with_nodes",
 ]
 
 _START: dict[str, object] = {"requested_us": -1, "interrupt_id": "", "last_thread": ""}
@@ -124,7 +125,7 @@ def _interrupts(
         rows = tx.all("interrupts_page_pending", kind=wanted["kind"], size=size, **start)
     else:
         rows = tx.all("interrupts_page", size=size, **start, **wanted)
-    return _with_nodes(tx, rows)
+    return with_nodes(tx, rows)
 
 
 def _in_one_run(start: Mapping[str, object]) -> dict[str, object]:
@@ -135,7 +136,7 @@ def _in_one_run(start: Mapping[str, object]) -> dict[str, object]:
 def pending_of(tx: Tx, run: Row) -> list[Asked]:
     """Every question of a run that waits for its answer."""
     start = _in_one_run(_START)
-    return _with_nodes(
+    return with_nodes(
         tx, tx.all("interrupts_page_of_run", run=run["run"], size=GREATEST, pending=1, kind=None, **start)
     )
 
@@ -158,7 +159,8 @@ def _start(tx: Tx, thread_id: str | None, after: str | None) -> Mapping[str, obj
     }
 
 
-def _with_nodes(tx: Tx, rows: list[Row]) -> list[Asked]:
+def with_nodes(tx: Tx, rows: list[Row]) -> list[Asked]:
+    """Questions, with the nodes that asked them."""
     paths = NodePaths(tx)
     asked = []
     for row in rows:
@@ -185,10 +187,21 @@ def _record(row: Row, node: str | None, serde: Serde | None) -> Interrupt:
         kind=row["kind"],
         value=value_of(row["value_type"], row["value"], serde),
         value_type=row["value_type"],
-        status=InterruptStatus(row["status"]),
+        status=_status_of(row),
         requested_at=moment(row["requested_us"]),
         closed_at=None if row["closed_us"] is None else moment(row["closed_us"]),
+        answer=None if row["answer"] is None else value_of(row["answer_type"], row["answer"], serde),
+        answer_type=row["answer_type"],
+        answered_at=None if row["answered_us"] is None else moment(row["answered_us"]),
+        answered_by=row["answered_by"],
     )
+
+
+def _status_of(row: Row) -> InterruptStatus:
+    """As everybody means it: in its table, a question is pending until its task has taken an answer."""
+    status = InterruptStatus(row["status"])
+    is_answered = status is InterruptStatus.PENDING and row["answered_us"] is not None
+    return InterruptStatus.ANSWERED if is_answered else status
 
 
 def value_of(kind: str, data: bytes, serde: Serde | None) -> Any:

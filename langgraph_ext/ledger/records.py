@@ -113,9 +113,11 @@ class InterruptStatus(StrEnum):
     """Where a question stands."""
 
     PENDING = "pending"
+    """It waits for an answer."""
     ANSWERED = "answered"
+    """It has one: on record and still to be taken by its task, or taken, and closed then (`closed_at`)."""
     SUPERSEDED = "superseded"
-    """The run ended, or went on from new input, without an answer."""
+    """The run ended, or went on from new input, before its task took an answer."""
 
 
 class InboxKind(StrEnum):
@@ -289,6 +291,16 @@ class Interrupt:
     status: InterruptStatus
     requested_at: datetime
     closed_at: datetime | None
+    """When its task took an answer, or it was superseded; None while it is open."""
+    answer: Any = None
+    """What was answered; None if nothing was, if the answer went by another way than the ledger, or if it is no JSON
+    and the ledger has no serde to decode it with."""
+    answer_type: str | None = None
+    """`"json"`, or the serde's type tag; None if there is no answer on record."""
+    answered_at: datetime | None = None
+    """When the answer was put on record."""
+    answered_by: str | None = None
+    """Who answered, in the words of who did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

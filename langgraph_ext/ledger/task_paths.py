@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from langgraph_ext.ledger.records import VisitKind
 
-__all__ = ["Task", "is_of_a_node", "is_run_by", "is_send", "is_within", "path_text", "task_of"]
+__all__ = ["Task", "is_of_a_node", "is_run_by", "is_send", "is_within", "path_text", "task_of", "within"]
 
 _PULL = "~__pregel_pull, "
 _PUSH = "~__pregel_push, "
@@ -66,6 +66,11 @@ def path_text(path: object) -> str:
 def is_run_by(checkpoint_ns: str, task_id: str) -> bool:
     """Whether a namespace is that of a subgraph which a task runs, or of one in there. Task ids are UUIDs."""
     return f":{task_id}{_NAMESPACE_SEPARATOR}" in f"{checkpoint_ns}{_NAMESPACE_SEPARATOR}"
+
+
+def within(checkpoint_ns: str, name: str) -> str:
+    """The namespace of what has this name in a graph of that namespace."""
+    return f"{checkpoint_ns}{_NAMESPACE_SEPARATOR}{name}" if checkpoint_ns else name
 
 
 def is_within(checkpoint_ns: str, enclosing: str) -> bool:

@@ -25,9 +25,10 @@ from langgraph_ext.ledger.requests import Request
 from langgraph_ext.saver import host
 from langgraph_ext.saver.config import Address
 
-__all__ = ["Attached", "Invocation", "LedgerHandler", "OnBusy", "begun", "take_begun"]
+__all__ = ["Attached", "Invocation", "LedgerHandler", "OnBusy", "OnOpenQuestions", "begun", "take_begun"]
 
 OnBusy = Literal["reject", "wait"]
+OnOpenQuestions = Literal["reject", "supersede"]
 
 Owner.here("")  # looked up now: on an event loop, reading /proc would be a call that blocks
 
@@ -50,6 +51,8 @@ class Invocation:
     """Whether it goes on with a run only by the definition that began it."""
     request: Request | None = None
     """What a run begins with that it begins, once it has its lease."""
+    supersedes: bool = False
+    """Whether its input may take the place of open questions."""
     lease: Lease | None = None
     """None until its first `get_tuple`, and after its end."""
     root_ids: set[str | None] = field(default_factory=set)

@@ -17,12 +17,13 @@ from langgraph.types import Command
 
 from langgraph_ext.database import Database, on_a_loop
 from langgraph_ext.errors import LeaseError
-from langgraph_ext.ledger import invocations, leases
+from langgraph_ext.ledger import invocations, leases, notices, resuming
 from langgraph_ext.ledger.holds import Holds
 from langgraph_ext.ledger.renewal import Renewal
 from langgraph_ext.ledger.requests import Request
 from langgraph_ext.saver import host
 from langgraph_ext.saver.attached import Attached, Invocation, take_begun
+from langgraph_ext.saver.commands import empty, resume_with, says
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.fences import UNATTACHED
 from langgraph_ext.saver.recent import Recent
@@ -50,7 +51,7 @@ class Attaching:
         """Take the lease of the invocation whose first `get_tuple` this is, if it is one of an attached graph.
 
         Raises:
-            LeaseError: Another invocation holds the thread (`thread_busy`).
+            LangGraphExtError: It may not go on, or not so; see `invocations.begin`.
         """
         invocation = None if address.checkpoint_ns else take_begun()
         if invocation is None:
@@ -58,7 +59,7 @@ class Attaching:
         asked, deadline = self._asked(invocation, config, address), _deadline(invocation)
         while True:
             try:
-                return self._hold(invocation, leases.take(self.database, thread_id=address.thread_id, **asked))
+                return self._hold(invocation, leases.take_by(self.database, **asked))
             except LeaseError:
                 if time.monotonic() >= deadline:
                     raise
@@ -72,40 +73,48 @@ class Attaching:
         asked, deadline = self._asked(invocation, config, address), _deadline(invocation)
         while True:
             try:
-                return self._hold(invocation, await self._atake(invocation, address.thread_id, asked))
+                return self._hold(invocation, await self._atake(invocation, asked))
             except LeaseError:
                 if time.monotonic() >= deadline:
                     raise
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
-    async def _atake(self, invocation: Invocation, thread_id: str, asked: dict[str, Any]) -> leases.Lease:
+    async def _atake(self, invocation: Invocation, asked: dict[str, Any]) -> invocations.Begun:
         """Take the lease. Whoever is cancelled meanwhile gives it back when it comes: the commit goes on."""
-        taking = asyncio.ensure_future(leases.atake(self.database, thread_id=thread_id, **asked))
+        taking = asyncio.ensure_future(leases.atake_by(self.database, **asked))
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
             taking.add_done_callback(partial(self._untake, invocation))
             raise
 
-    def _untake(self, invocation: Invocation, taking: asyncio.Future[leases.Lease]) -> None:
+    def _untake(self, invocation: Invocation, taking: asyncio.Future[invocations.Begun]) -> None:
         if not taking.cancelled() and taking.exception() is None:
             self._hold(invocation, taking.result())
             self._give_back(invocation, False)
 
     def _asked(self, invocation: Invocation, config: RunnableConfig, address: Address) -> dict[str, Any]:
         """What an invocation takes its thread with, and for."""
-        given, invocation.given = invocation.given, None
-        begin: leases.Begin
-        if given is None or isinstance(given, Command):
-            goes_on = partial(
-                invocations.go_on, definition=invocation.definition, refuses_changes=invocation.refuses_changes
-            )
-            begin = goes_on if address.checkpoint_id is None else leases.acquire
-            invocation.request = request_of(None, None, invocation.definition, self.serde)
-        else:
-            invocation.request = request_of(given, run_key_in(config), invocation.definition, self.serde)
-            begin = partial(invocations.begin, request=invocation.request)
-        return {"owner": invocation.owner, "ttl_us": invocation.ttl_us, "begin": begin}
+        given, serde = invocation.given, self.serde
+        goes_on = given is None or isinstance(given, Command)
+        run_key = None if goes_on else run_key_in(config)
+        invocation.request = request_of(None if goes_on else given, run_key, invocation.definition, serde)
+        invocation.given = given if goes_on else None
+        arrival = invocations.Arrival(
+            checkpoint_id=address.checkpoint_id,
+            run_id=host.run_id_in(config),
+            request=None if goes_on else invocation.request,
+            definition=invocation.definition,
+            refuses_changes=invocation.refuses_changes,
+            said=resuming.given(given.resume, serde) if isinstance(given, Command) and says(given) else None,
+            supersedes=invocation.supersedes,
+        )
+        return {
+            "begin": partial(invocations.begin, arrival=arrival, serde=serde),
+            "thread_id": address.thread_id,
+            "owner": invocation.owner,
+            "ttl_us": invocation.ttl_us,
+        }
 
     def _request_of_put(
         self, config: RunnableConfig, address: Address, checkpoint: Checkpoint, metadata: Mapping[str, Any]
@@ -121,11 +130,23 @@ class Attaching:
             return None
         return request_of(host.input_in(checkpoint["channel_values"]), run_key, None, self.serde)
 
-    def _hold(self, invocation: Invocation, lease: leases.Lease) -> Invocation:
+    def _hold(self, invocation: Invocation, begun: invocations.Begun) -> Invocation:
+        lease, command, invocation.given = begun.lease, invocation.given, None
+        notices.taken_over(lease.thread_id, lease.epoch, lease.taken_over)
         invocation.lease, invocation.clock_us = lease, self.database.clock_us
         invocation.give_back = partial(self._give_back, invocation)
         self.renewal.add(lease, _log_loss)
+        if command is not None:
+            self._resume(command, begun)
         return invocation
+
+    def _resume(self, command: Command[Any], begun: invocations.Begun) -> None:
+        """Give LangGraph the answers on record; it reads the command next."""
+        if begun.is_empty:
+            empty(command)
+        if begun.stored is not None:
+            self.recent.doubt_run(begun.lease.thread_id)  # it may run again
+            resume_with(command, begun.stored, resuming.values_of(begun.stored, self.serde))
 
     def _give_back(self, invocation: Invocation, finished: bool) -> None:
         """The invocation is over; its lease is given back as soon as none of its bodies and calls runs any more."""

@@ -1,8 +1,8 @@
-"""with_ledger: a graph whose invocations each hold their thread (rules L12–L14).
+"""with_ledger: a graph whose invocations each hold their thread (rules L12–L14), and answer its questions (L25–L27).
 
-The graph stays a compiled LangGraph: all that is added is a callback handler, LangChain's own way of adding behaviour.
-It marks the beginning of an invocation; the saver takes the lease at the `get_tuple` that follows, and the handler
-gives it back when the invocation has ended, in whatever way.
+The graph stays a compiled LangGraph: what is added is a callback handler, LangChain's own way of adding behaviour, and
+a look at the commands it is called with (commands.py). The handler marks where an invocation begins; the saver takes
+the lease at the `get_tuple` that follows, and the handler gives it back when the invocation has ended, in whatever way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from langchain_core.runnables import RunnableConfig
 
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger.definitions import Definition
-from langgraph_ext.saver.attached import Invocation, LedgerHandler, OnBusy, begun
+from langgraph_ext.saver.attached import Invocation, LedgerHandler, OnBusy, OnOpenQuestions, begun
+from langgraph_ext.saver.commands import attached_class, check
 from langgraph_ext.saver.definition import definition_of
 from langgraph_ext.saver.host import is_of_a_task, task_of
 
@@ -35,6 +36,8 @@ class LedgerCallbackHandler(LedgerHandler):
             own.
         on_busy: What to do when another invocation holds the thread: `"reject"` it (`thread_busy`), or `"wait"`.
         wait_seconds: How long to wait at most.
+        on_open_questions: What to do with new input on a thread whose run has open questions: `"reject"` it
+            (`questions_open`), or let it `"supersede"` the questions, and the run with them.
         max_transitions: The most visits that a run may have made before a durable node begins another one; beyond that
             it is refused (`transition_limit`). They count over crashes and resumes, LangGraph's `recursion_limit` from
             each call on. None: any number.
@@ -53,6 +56,7 @@ class LedgerCallbackHandler(LedgerHandler):
         lease_ttl_seconds: float = 30.0,
         on_busy: OnBusy = "reject",
         wait_seconds: float = 60.0,
+        on_open_questions: OnOpenQuestions = "reject",
         max_transitions: int | None = None,
         on_change: OnChange = "name",
         definition: Definition | None = None,
@@ -61,6 +65,8 @@ class LedgerCallbackHandler(LedgerHandler):
             raise InvalidArgument(f"lease_ttl_seconds is {lease_ttl_seconds!r}; it must lie between 0.1 and 86,400")
         if on_busy not in ("reject", "wait"):
             raise InvalidArgument(f'on_busy is {on_busy!r}; it must be "reject" or "wait"')
+        if on_open_questions not in ("reject", "supersede"):
+            raise InvalidArgument(f'on_open_questions is {on_open_questions!r}; it must be "reject" or "supersede"')
         if wait_seconds < 0:
             raise InvalidArgument(f"wait_seconds is {wait_seconds!r}; it must not be negative")
         if max_transitions is not None and (type(max_transitions) is not int or max_transitions < 1):
@@ -68,6 +74,7 @@ class LedgerCallbackHandler(LedgerHandler):
         if on_change not in ("name", "refuse"):
             raise InvalidArgument(f'on_change is {on_change!r}; it must be "name" or "refuse"')
         self.max_transitions, self.on_change, self.definition = max_transitions, on_change, definition
+        self.on_open_questions = on_open_questions
         self.lease_ttl_seconds, self.on_busy, self.wait_seconds = lease_ttl_seconds, on_busy, wait_seconds
         self._running: dict[UUID, Invocation] = {}
         self._around: dict[UUID, Invocation] = {}
@@ -92,6 +99,7 @@ class LedgerCallbackHandler(LedgerHandler):
             return
         if is_of_a_task(metadata or {}):
             return
+        check(inputs)
         invocation = Invocation(
             invocation_id=run_id.hex,
             ttl_us=round(self.lease_ttl_seconds * 1e6),
@@ -100,6 +108,7 @@ class LedgerCallbackHandler(LedgerHandler):
             given=inputs,
             definition=self.definition,
             refuses_changes=self.on_change == "refuse",
+            supersedes=self.on_open_questions == "supersede",
             max_transitions=self.max_transitions,
         )
         self._running[run_id] = self._around[run_id] = invocation
@@ -131,19 +140,23 @@ def with_ledger(
     lease_ttl_seconds: float = 30.0,
     on_busy: OnBusy = "reject",
     wait_seconds: float = 60.0,
+    on_open_questions: OnOpenQuestions = "reject",
     max_transitions: int | None = None,
     on_change: OnChange = "name",
 ) -> G:
     """The graph, each of whose invocations holds its thread from its beginning to its end.
 
-    Meanwhile nobody else runs on that thread, from any process, and whoever has lost it writes nothing more. The
-    graph's checkpointer has to be a `LedgerSaver`.
+    Meanwhile nobody else runs on that thread, from any process, and whoever has lost it writes nothing more. What
+    `Command(resume=…)` says is put on record as the answer to the question it is meant for, before LangGraph reads it:
+    the first answer counts, and one that fits no open question is refused before anything runs. The graph's
+    checkpointer has to be a `LedgerSaver`.
 
     Args:
         graph: A compiled graph.
         lease_ttl_seconds: See `LedgerCallbackHandler`, as for the others.
         on_busy: What to do when another invocation holds the thread.
         wait_seconds: How long to wait at most.
+        on_open_questions: What to do with new input that finds questions open.
         max_transitions: The most visits a run may have made before a durable node begins another one.
         on_change: What to do when the graph is not what it was when the run began.
 
@@ -159,9 +172,12 @@ def with_ledger(
         lease_ttl_seconds=lease_ttl_seconds,
         on_busy=on_busy,
         wait_seconds=wait_seconds,
+        on_open_questions=on_open_questions,
         max_transitions=max_transitions,
         on_change=on_change,
         definition=definition_of(graph),
     )
-    attached: RunnableConfig = {"callbacks": [handler]}
-    return graph.with_config(attached)
+    config: RunnableConfig = {"callbacks": [handler]}
+    attached = graph.with_config(config)
+    attached.__class__ = attached_class(type(attached))
+    return attached

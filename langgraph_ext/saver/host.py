@@ -43,17 +43,20 @@ __all__ = [
     "has_timeout",
     "input_in",
     "inside",
+    "is_at_the_head",
     "is_cancellation",
     "is_its_own",
     "is_known_kind",
     "is_of_a_task",
     "is_plain",
+    "is_read_as_meant",
     "is_task",
     "is_timeout",
     "may_go_on",
     "node_in",
     "questions",
     "root_of",
+    "run_id_in",
     "saver_in",
     "sends",
     "task_in",
@@ -89,6 +92,7 @@ _CALL = "__pregel_call"
 _HANDLER = "__error_handler__"
 _NODE = "langgraph_node"
 _INSIDE = "__pregel_task_id"
+_STRICT = "__pregel_strict_resume"
 TASKS = "__pregel_tasks"
 """Channel of the tasks that `Send` has scheduled."""
 
@@ -223,6 +227,26 @@ def inside(config: RunnableConfig) -> str | None:
     """The task that runs the subgraph a put comes from."""
     task_id = config["configurable"].get(_INSIDE)
     return task_id if isinstance(task_id, str) else None
+
+
+def run_id_in(config: RunnableConfig) -> str | None:
+    """The run that a config's metadata name: with input, LangGraph goes on with a checkpoint of the same name."""
+    found = (config.get("metadata") or {}).get("run_id")
+    return None if found is None else str(found)
+
+
+def is_at_the_head(config: RunnableConfig) -> bool:
+    """Whether a graph called with this config goes on at its thread's head, in nobody's task.
+
+    Where LangGraph is told to refuse maps that name no question, it is left alone.
+    """
+    configurable = config.get("configurable") or {}
+    return not any(configurable.get(key) for key in ("checkpoint_id", _INSIDE, _STRICT))
+
+
+def is_read_as_meant(resume: Mapping[Any, Any]) -> bool:
+    """Whether LangGraph reads a dict that a command resumes with as a map if its keys are ids, else as an answer."""
+    return bool(resume) and all(isinstance(key, str) for key in resume)
 
 
 def may_go_on(channel_values: Mapping[str, Any]) -> bool:

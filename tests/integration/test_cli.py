@@ -322,6 +322,61 @@ def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@pytest.fixture
+def asking_db(tmp_path: Path) -> Path:
+    """One run that waits for an answer."""
+    write(tmp_path / "runs.db")
+    return tmp_path / "runs.db"
+
+
+def test_questions_are_listed(db: Path) -> None:
+    every = documents(db, "interrupts")["interrupts"]
+    (waits,) = documents(db, "interrupts", "--pending")["interrupts"]
+
+    assert ["answered", "answered", "pending"] == [each["status"] for each in every]
+    assert [waits] == documents(db, "interrupts", "--run", "b-")["interrupts"]
+    assert [waits] == documents(db, "interrupts", "--thread", HOSTILE)["interrupts"]
+    assert "Ship evil" in ask(db, "interrupts")
+    assert "Ship evil" not in ask(db, "interrupts", "--no-payloads") + ask(db, "interrupts", "--no-payloads", "--json")
+    assert "no interrupts" in run("interrupts", "--thread", "none", "--db", db).stderr
+
+
+def test_l25_a_question_is_answered_once(asking_db: Path) -> None:
+    """By its id or its thread; the same again is no error, another answer is."""
+    (waits,) = documents(asking_db, "interrupts", "--pending")["interrupts"]
+    told = documents(asking_db, "answer", "--thread", HOSTILE, '{"ok": 1}', "--by", "ann")["interrupt"]
+    again = ask(asking_db, "answer", waits["interrupt_id"], '{"ok":1}')
+
+    assert (waits["interrupt_id"], "answered", {"ok": 1}, "ann") == (
+        told["interrupt_id"], told["status"], told["answer"], told["answered_by"],
+    )  # fmt: skip
+    assert '{"ok":1} by ann' in again
+    assert [] == documents(asking_db, "interrupts", "--pending")["interrupts"]
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["{id}", "2"], "answer_conflict"),
+        (["0" * 32, "2"], "interrupt_not_found"),
+        (["--thread", HOSTILE, "2"], "interrupt_not_pending"),
+        (["{id}", "yes"], "invalid_argument"),
+        (["2"], "invalid_argument"),
+        (["{id}", "2", "3"], "invalid_argument"),
+    ],
+    ids=["conflict", "unknown", "none", "json", "whom", "many"],
+)
+def test_l25_what_cannot_be_answered_is_one_line_and_exit_status_2(asking_db: Path, args: list[str], code: str) -> None:
+    with RunLedger(asking_db) as ledger:
+        (waits,) = ledger.interrupts(pending=True)
+        ledger.answer({waits.interrupt_id: 1})
+    ended = run("answer", *[arg.format(id=waits.interrupt_id) for arg in args], "--db", asking_db)
+
+    assert (2, "") == (ended.returncode, ended.stdout)
+    assert f"[{code}]" in ended.stderr
+    assert 1 == ended.stderr.count("\n")
+
+
 def test_events_are_read_on_behind_a_cursor(db: Path) -> None:
     """Every event once, whatever the pages."""
     every = lines(ask(db, "events", "--json"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from langgraph.graph import START, StateGraph
+from langgraph.types import Command, interrupt
 
 from langgraph_ext import Frame, LedgerSaver, durable, with_ledger
 from langgraph_ext.errors import LangGraphExtError
@@ -111,3 +112,47 @@ def three(folder: str, what: str) -> list[tuple[str, int, str]]:
         assert saver.ledger.verify() == []
         attempts = saver.ledger.attempts(saver.ledger.runs()[0].run_id)
     return [(each.node, each.number, str(each.status)) for each in attempts]
+
+
+def approving(saver: LedgerSaver, folder: str) -> Any:
+    """ask, then act as was said."""
+    log = EffectLog(Path(folder) / "effects.log")
+
+    @durable(effect="write")
+    def act(state: State, frame: Frame) -> Any:
+        said = interrupt("which?")
+        frame.once("act", {"said": said}, lambda key: log.record("act"))
+        return {"log": [said]}
+
+    return with_ledger(StateGraph(State).add_node("act", act).add_edge(START, "act").compile(checkpointer=saver))
+
+
+def answer(folder: str, interrupt_id: str, said: str, how: str) -> str:
+    """Answer, as somebody else does at the same moment, and go on; "done", or the error's code."""
+    with LedgerSaver(f"{folder}/runs.db") as saver:
+        app = approving(saver, folder)
+        try:
+            if how == "ledger":
+                saver.ledger.answer({interrupt_id: said}, by=said)
+                app.invoke(saver.ledger.resume_command("shared"), CONFIG)
+            else:
+                app.invoke(Command(resume={interrupt_id: said} if how == "id" else said), CONFIG)
+        except LangGraphExtError as error:
+            return error.code
+        return "done"
+
+
+def answer_and_die(folder: str, interrupt_id: str, said: str, where: str) -> None:
+    """Answer, and die before resuming; or while the task that has the answer runs."""
+    with LedgerSaver(f"{folder}/runs.db") as saver:
+        if where == "before":
+            saver.ledger.answer({interrupt_id: said})
+            kill_myself()
+
+        @durable(effect="write")
+        def die(state: State) -> Any:
+            interrupt("which?")
+            kill_myself()
+
+        builder = StateGraph(State).add_node("act", die).add_edge(START, "act")
+        with_ledger(builder.compile(checkpointer=saver)).invoke(Command(resume=said), CONFIG)

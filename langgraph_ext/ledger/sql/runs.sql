@@ -1,5 +1,10 @@
 -- Queries of runs (see migrations/0002_run.sql).
 
+-- name: head_id
+-- A thread's newest root checkpoint; null if it has none.
+SELECT max(checkpoint_id) AS checkpoint_id FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = '' AND listed = 1;
+
 -- name: run_at_head
 -- The run of a thread's newest root checkpoint.
 SELECT head.checkpoint_id, run.run, run.run_id, run.status
