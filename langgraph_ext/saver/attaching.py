@@ -16,7 +16,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.types import Command
 
 from langgraph_ext.database import Database, on_a_loop
-from langgraph_ext.errors import LeaseError
+from langgraph_ext.errors import BudgetExhausted, LeaseError
 from langgraph_ext.ledger import invocations, leases
 from langgraph_ext.ledger.renewal import Renewal
 from langgraph_ext.ledger.requests import Request
@@ -90,7 +90,8 @@ class Attaching:
             goes_on = partial(
                 invocations.go_on, definition=invocation.definition, refuses_changes=invocation.refuses_changes
             )
-            begin = goes_on if address.checkpoint_id is None else leases.acquire
+            invocation.goes_on = address.checkpoint_id is None
+            begin = goes_on if invocation.goes_on else invocations.take_up
             invocation.request = request_of(None, None, invocation.definition, self.serde)
         else:
             invocation.request = request_of(given, run_key_in(config), invocation.definition, self.serde)
@@ -113,18 +114,28 @@ class Attaching:
 
     def _hold(self, invocation: Invocation, lease: leases.Lease) -> Invocation:
         invocation.lease, invocation.clock_us = lease, self.database.clock_us
+        invocation.database = self.database
         invocation.give_back = partial(self._give_back, invocation)
         self.renewal.add(lease, _log_loss)
         return invocation
 
-    def _give_back(self, invocation: Invocation, finished: bool) -> None:
+    def _give_back(self, invocation: Invocation, finished: bool, error: BaseException | None) -> None:
         """The invocation is over. On an event loop nothing waits for the commit: what comes next queues behind it."""
         lease, invocation.give_back = invocation.lease, None
         assert lease is not None, "it was given out with the lease"
         self.renewal.remove(lease.thread_id, lease.epoch)
         self.attached.remove(invocation)
         self.recent.doubt_run(lease.thread_id)  # it may be idle or cancelled from here on
-        end = partial(invocations.end, lease=lease, finished=finished, now_us=self.database.clock_us())
+        spent = error.details if isinstance(error, BudgetExhausted) else None
+        now_us = self.database.clock_us()
+        end = partial(
+            invocations.end,
+            lease=lease,
+            finished=finished,
+            now_us=now_us,
+            limits=invocation.limits,
+            exhausted=spent,
+        )
         if on_a_loop():
             self.database.queue(end).add_done_callback(_log_failure)
         else:
