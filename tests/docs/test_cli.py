@@ -12,7 +12,8 @@ from tests.support.pages import ROOT, masked, python
 PAGE = (ROOT / "docs" / "cli.md").read_text("utf-8")
 EXAMPLE = re.compile(r"^```console\n\$ langgraph-ext (?P<args>.*)\n(?P<output>(?s:.*?))^```\n", re.M)
 EXAMPLES = [(found["args"], found["output"]) for found in EXAMPLE.finditer(PAGE)]
-COMMANDS = ["runs", "show", "events", "resolve-effect", "recover", "verify", "doctor", "cancel", "steer", "crash-test"]
+COMMANDS = ["runs", "show", "events", "resolve-effect", "recover", "budget", "verify", "doctor", "cancel", "steer"]
+COMMANDS += ["crash-test"]
 NEEDS_A_RUN = {"resolve-effect", "recover", "cancel", "steer"}
 """They change one: tests of their own run them."""
 
