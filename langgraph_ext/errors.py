@@ -9,6 +9,7 @@ from __future__ import annotations
 
 __all__ = [
     "AdmissionError",
+    "BudgetExhausted",
     "ConflictError",
     "InvalidArgument",
     "LangGraphExtError",
@@ -54,8 +55,9 @@ class LangGraphExtError(Exception):
 class InvalidArgument(LangGraphExtError, ValueError):
     """An argument that can never be accepted; nothing was written.
 
-    Codes: `invalid_argument`; `effect_undeclared` (an effect in a node that is declared without),
-    `memo_scope` (a memo cannot have this owner), `output_limit` (a value is too large to be kept).
+    Codes: `invalid_argument`; `effect_undeclared` (an effect in a node that is declared without), `memo_scope` (a memo
+    cannot have this owner), `output_limit` (a value is too large to be kept), `invalid_usage` (what a model call is
+    said to have used, or to cost, can be no such amount).
     """
 
     code = "invalid_argument"
@@ -66,16 +68,29 @@ class AdmissionError(LangGraphExtError):
 
     Codes: `attempt_running` (an attempt of the same task runs under the same lease), `retry_exhausted` (as many
     attempts as were allowed have ended without success), `cancelled` (somebody has cancelled the run),
-    `transition_limit` (the run has made as many visits as were allowed), `definition_changed` (the graph is not what it
-    was when the run began, and that matters), `checkpoint_not_stored` (the checkpoint being
-    executed was not stored in time, or will not be, for what `__cause__` names; retryable), `durability_required` (a
-    node with effects runs where nothing is stored until the end), `ledger_missing` (the graph has no LedgerSaver),
-    `part_changed` (a call inside a task comes with other arguments than the one that is on record; retryable),
-    `part_ambiguous` (nothing would tell two calls of a task apart after a crash), `questions_open` (new input finds a
-    run that waits for answers).
+    `transition_limit` (the run has made as many visits as were allowed), `fail_fast` (as many visits in a row as were
+    allowed have called a model and failed), `call_unbounded` (tokens or cost are limited, and nobody can tell what a
+    call may use at most), `definition_changed` (the graph is not what it was when the run began, and that matters),
+    `checkpoint_not_stored` (the checkpoint being executed was not stored in time, or will not be, for what `__cause__`
+    names; retryable), `durability_required` (a node with effects runs where nothing is stored until the end),
+    `ledger_missing` (the graph has no LedgerSaver), `part_changed` (a call inside a task comes with other arguments
+    than the one that is on record; retryable), `part_ambiguous` (nothing would tell two calls of a task apart after a
+    crash), `questions_open` (new input finds a run that waits for answers).
     """
 
     code = "admission_refused"
+
+
+class BudgetExhausted(LangGraphExtError):
+    """A run would use more than its budget allows; nothing was called.
+
+    `details` names thread and run; of a call that was refused, also `dimension`, `limit`, `used`, `reserved` and
+    `requested`. `ledger.raise_budget` lets the run go on.
+
+    Code: `budget_exhausted`.
+    """
+
+    code = "budget_exhausted"
 
 
 class ConflictError(LangGraphExtError):
@@ -89,7 +104,9 @@ class ConflictError(LangGraphExtError):
     (the effect stands elsewhere, or its call may still be running), `run_closed` (the run has ended otherwise),
     `memo_conflict` (the memo never changes), `run_exists` (this request came before), `run_key_conflict` (it came
     before with another input), `answer_conflict` (a question has another answer), `answer_ambiguous` (several questions
-    are open, and nobody said which is meant), `interrupt_not_pending` (it waits for no answer, or no answer for it).
+    are open, and nobody said which is meant), `interrupt_not_pending` (it waits for no answer, or no answer for it),
+    `call_exists` (a call's id was used before), `call_conflict` (the call is settled, or given up, already),
+    `call_mismatch` (it is another attempt's), `budget_invariant` (a child run has used more than it was given).
     """
 
     code = "conflict"
@@ -108,8 +125,8 @@ class LeaseError(LangGraphExtError):
 class NotFound(LangGraphExtError):
     """What was asked for is not there.
 
-    Codes: `run_not_found`, `interrupt_not_found`, `attempt_not_found`, `effect_not_found` (the ledger holds none of
-    this name).
+    Codes: `run_not_found`, `interrupt_not_found`, `attempt_not_found`, `effect_not_found`, `call_not_found` (the ledger
+    holds none of this name).
     """
 
     code = "not_found"

@@ -12,6 +12,7 @@ import typer
 from langgraph_ext import __version__, canonical
 from langgraph_ext.cli.answering import answer, interrupts
 from langgraph_ext.cli.asking import cancel, steer
+from langgraph_ext.cli.budget import budget, usage_notes
 from langgraph_ext.cli.checkup import check_up
 from langgraph_ext.cli.crash_test import crash_test
 from langgraph_ext.cli.ending import Status, exits_with_code, say
@@ -95,7 +96,7 @@ def show(
     db: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show a run as a tree: its visits in order, their outcomes, errors, attempts, effects and questions.
+    """Show a run as a tree: its visits in order, their outcomes, errors, attempts, effects and questions; what it used.
 
     Behind a visit stands when it ended, counted from the start of the run.
     """
@@ -104,19 +105,18 @@ def show(
         found = ledger.run(run_id)
         visits = ledger.visits(run_id, inherited=True)
         questions, effects = interrupts_of(ledger, run_id), effects_of(ledger, run_id)
-        attempts = ledger.attempts(run_id)
+        attempts, usage = ledger.attempts(run_id), ledger.usage(run_id)
         if as_json:
             asked, done = plain(questions), plain(effects)
             if no_payloads:
                 asked, done = _without("answer", _without("value", asked)), _without("receipt", done)
-            tried = plain(attempts)
-            print_json(
-                {"run": plain(found), "visits": plain(visits), "attempts": tried, "interrupts": asked, "effects": done}
-            )
+            told = {"run": plain(found), "usage": plain(usage), "visits": plain(visits), "attempts": plain(attempts)}
+            print_json(told | {"interrupts": asked, "effects": done})
             return
         printer = Printer()
         shown = shown_by(payloads=not no_payloads, only_ascii=printer.fit.only_ascii)
-        tree = run_node(found, visits, questions, effects, attempts, now=datetime.now(UTC), shown=shown)
+        now, used = datetime.now(UTC), tuple(usage_notes(usage))
+        tree = run_node(found, visits, questions, effects, attempts, used=used, now=now, shown=shown)
         printer.lines(draw(tree, printer.fit))
 
 
@@ -216,6 +216,9 @@ def recover(
             print_json({"attempt_id": attempt, "authorized": True})
         else:
             typer.echo(f"attempt {attempt} authorized; invoke the run again to go on")
+
+
+app.command("budget")(budget)
 
 
 def _said(receipt: str | None, *, did_not_happen: bool) -> dict[str, Any]:

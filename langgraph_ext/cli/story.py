@@ -52,6 +52,7 @@ def run_node(
     effects: Sequence[Effect] = (),
     attempts: Sequence[AttemptRecord] = (),
     *,
+    used: Sequence[str] = (),
     now: datetime,
     shown: Shown,
 ) -> Node:
@@ -63,6 +64,7 @@ def run_node(
         questions: Its interrupts, in their order.
         effects: Its effects, in their order.
         attempts: Its attempts, in their order; one that succeeded at once is not shown.
+        used: What it used, in words.
         now: For how long a running run has been running.
         shown: How payloads and receipts are shown.
     """
@@ -85,7 +87,7 @@ def run_node(
     children += [attempt_node(attempt, named=True) for attempt in tried_by_nobody]
     children += [effect_node(effect, shown, named=True) for effect in done_by_nobody]
     children += teller.questions(asked_by_nobody)
-    notes = (*_of_run(run, now), _doubts(effects))
+    notes = (*_of_run(run, now), *used, _doubts(effects))
     return Node(label=f"run {run.run_id}", status=run.status, notes=notes, children=tuple(children))
 
 

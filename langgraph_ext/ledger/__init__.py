@@ -3,6 +3,8 @@
 `RunLedger` reads it, and resolves effects; the saver writes it, in the transactions that store checkpoints and writes.
 """
 
+from langgraph_ext.ledger.budgets import Budget
+from langgraph_ext.ledger.dimensions import Dimension
 from langgraph_ext.ledger.ledger import RunLedger
 from langgraph_ext.ledger.records import (
     AttemptRecord,
@@ -26,11 +28,16 @@ from langgraph_ext.ledger.records import (
     VisitKind,
     VisitStatus,
 )
+from langgraph_ext.ledger.usage_records import CallRecord, CallStatus, Spent, Usage
 
 __all__ = [
     "AttemptRecord",
     "AttemptStatus",
+    "Budget",
+    "CallRecord",
+    "CallStatus",
     "CancelMode",
+    "Dimension",
     "Effect",
     "EffectClass",
     "EffectStatus",
@@ -46,6 +53,8 @@ __all__ = [
     "RunLedger",
     "RunStatus",
     "Snapshot",
+    "Spent",
+    "Usage",
     "Visit",
     "VisitKind",
     "VisitStatus",

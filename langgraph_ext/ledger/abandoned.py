@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from langgraph_ext.database import Tx
-from langgraph_ext.ledger import attempts, effects, leases
+from langgraph_ext.ledger import attempts, effects, leases, lost_calls
 
 __all__ = ["give_up", "is_abandoned"]
 
@@ -27,6 +27,7 @@ def give_up(tx: Tx, thread_id: str, *, now_us: int) -> bool:
         return False
     given_up = attempts.interrupt_left(tx, thread_id, epoch=left + 1, now_us=now_us)
     effects.doubt_left(tx, given_up, now_us=now_us)
+    lost_calls.close_left(tx, thread_id, epoch=left + 1, now_us=now_us)
     return True
 
 

@@ -15,15 +15,17 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from langgraph_ext.database import Row, Tx
-from langgraph_ext.errors import ConflictError, InvalidArgument, NotFound
-from langgraph_ext.ledger import attempts, control, effects, inbox, leases, runs
+from langgraph_ext.errors import AdmissionError, BudgetExhausted, ConflictError, InvalidArgument, NotFound
+from langgraph_ext.ledger import attempts, budgets, control, effects, inbox, leases, lost_calls, model_calls, runs
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, EffectClass
+from langgraph_ext.ledger.dimensions import Amounts
 from langgraph_ext.ledger.inbox import Message
 from langgraph_ext.ledger.leases import Lease
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.runs import At
 from langgraph_ext.ledger.settlement import PartKey
+from langgraph_ext.ledger.totals import totals_of
 from langgraph_ext.ledger.visit_rows import Level, Numbered, number
 
 __all__ = ["Admitted", "Entry", "Finished", "Mistaken", "NotStored", "Refused", "authorize", "enter", "not_stored"]
@@ -62,6 +64,10 @@ class Entry:
     max_attempts: int | None
     max_transitions: int | None
     """The most visits that its run may have before it; None for any number."""
+    limits: Amounts
+    """What its invocation would have the run use at most."""
+    fail_fast: int | None
+    """As many visits in a row as may call a model and fail; None for any number."""
     owner: Owner
     ttl_us: int
     """Of the lease that it takes, if its invocation holds none."""
@@ -147,6 +153,7 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
     if root is None:  # deleted since
         return NotStored(entry.anchors[0])
     lease = leases.acquire(tx, thread_id=entry.thread_id, owner=entry.owner, ttl_us=entry.ttl_us, now_us=entry.now_us)
+    lost_calls.close_left(tx, entry.thread_id, epoch=lease.epoch, now_us=entry.now_us)
     last = attempts.last_of(tx, entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal)
     if last is not None:
         if not _is_same_call(entry, last):
@@ -161,7 +168,7 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
         effects.doubt_left(tx, given_up, now_us=entry.now_us)
         last = attempts.last_of(tx, entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal)
     run, run_id = _run_of(tx, entry, root)
-    refused = _stopped(tx, entry, run)
+    refused = _stopped(tx, entry, run) or _spent(tx, entry, run)
     if refused is not None:
         _give_back(tx, entry, lease)
         return replace(refused, lease=lease, given_up=given_up)
@@ -290,6 +297,24 @@ def _stopped(tx: Tx, entry: Entry, run: int) -> Refused | None:
         f"node {entry.node!r}: its run was cancelled, and nothing more of it is run; new input begins another run",
         {"thread_id": entry.thread_id, "task_id": entry.task_id},
     )
+
+
+def _spent(tx: Tx, entry: Entry, run: int) -> Refused | None:
+    """Whether its run has used more than its budget, or fails again and again (rule L18).
+
+    Who has used up a budget to its last call may still end with what needs none.
+    """
+    found = tx.one("run_get", run=run)
+    limits = budgets.set_limits(tx, run, entry.limits, now_us=entry.now_us)
+    try:
+        runs.refuse_exhausted(found, entry.thread_id)
+        model_calls.refuse_failing(tx, run, entry.fail_fast, {"thread_id": entry.thread_id, "node": entry.node})
+        if limits:
+            totals = totals_of(tx, found, now_us=entry.now_us)
+            budgets.check(limits, totals, {}, thread_id=entry.thread_id, run_id=found["run_id"])
+    except (AdmissionError, BudgetExhausted) as error:
+        return Refused(error.code, f"node {entry.node!r}: {error.args[0]}", error.details)
+    return None
 
 
 def _beyond(tx: Tx, entry: Entry, run: int) -> Refused | None:

@@ -14,6 +14,9 @@ def forget_thread(tx: Tx, thread_id: str) -> None:
     tx.run("inbox_delete", thread_id=thread_id)
     tx.run("requests_delete", thread_id=thread_id)
     tx.run("memos_delete", thread_id=thread_id)
+    tx.run("model_calls_delete", thread_id=thread_id)
+    tx.run("budget_delete", thread_id=thread_id)
+    tx.run("slices_delete", thread_id=thread_id)
     if tx.run("runs_delete", thread_id=thread_id):  # the others belong to runs
         tx.run("interrupts_delete", thread_id=thread_id)
         tx.run("effect_uses_delete", thread_id=thread_id)
@@ -35,5 +38,8 @@ def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:
             tx.run("inbox_of_run_delete", run=run["run"])
             tx.run("requests_of_run_delete", run=run["run"])
             tx.run("memos_of_run_delete", run=run["run"])
+            tx.run("model_calls_of_run_delete", run=run["run"])
+            tx.run("budget_of_run_delete", run=run["run"])
+            tx.run("slices_of_run_delete", run=run["run"])
             tx.run("run_events_delete", run=run["run"])
             tx.run("run_delete", run=run["run"])

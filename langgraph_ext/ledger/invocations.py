@@ -1,18 +1,19 @@
 """Invocations: what the beginning and the end of an attached one mean for its thread's run.
 
-Rules L18, L25–L27, L38 and L54.
+Rules L18, L25–L27, L37, L38 and L54.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import AdmissionError
-from langgraph_ext.ledger import active_time, control, definitions, leases, resuming, runs
+from langgraph_ext.ledger import active_time, budgets, control, definitions, leases, lost_calls, resuming, runs
 from langgraph_ext.ledger.definitions import Definition
+from langgraph_ext.ledger.dimensions import Amounts
 from langgraph_ext.ledger.leases import Lease
 from langgraph_ext.ledger.listing import Serde
 from langgraph_ext.ledger.records import RunStatus
@@ -52,6 +53,13 @@ class Begun(NamedTuple):
     """Whether nothing was ever stored in the thread."""
 
 
+def take_up(tx: Tx, *, thread_id: str, now_us: int, **asked: Any) -> Lease:
+    """As `leases.acquire`, for any invocation: the model calls that another owner has left open are closed."""
+    lease = leases.acquire(tx, thread_id=thread_id, now_us=now_us, **asked)
+    lost_calls.close_left(tx, thread_id, epoch=lease.epoch, now_us=now_us)
+    return lease
+
+
 def begin(tx: Tx, *, thread_id: str, arrival: Arrival, serde: Serde | None, now_us: int, **asked: Any) -> Begun:
     """Take a thread for an invocation (as `leases.acquire`), and put on record what it says to its questions.
 
@@ -67,7 +75,7 @@ def begin(tx: Tx, *, thread_id: str, arrival: Arrival, serde: Serde | None, now_
     """
     head = tx.maybe("run_at_head", thread_id=thread_id)
     if arrival.request is not None:
-        lease = leases.acquire(tx, thread_id=thread_id, now_us=now_us, **asked)
+        lease = take_up(tx, thread_id=thread_id, now_us=now_us, **asked)
         reserve(tx, arrival.request, thread_id=thread_id, epoch=lease.epoch, now_us=now_us)
         _refuse_to_supersede(tx, head, arrival, thread_id)
         return Begun(lease, None)
@@ -75,10 +83,11 @@ def begin(tx: Tx, *, thread_id: str, arrival: Arrival, serde: Serde | None, now_
     travels = arrival.checkpoint_id not in (None, newest_id)
     if head is not None and not travels:
         runs.refuse_cancelled(tx, head, thread_id)
+        runs.refuse_exhausted(head, thread_id)
     unknown = head is None and newest_id is not None  # a copied thread, whose questions nobody has recorded
     if arrival.said is not None and not travels and not unknown:
         resuming.answer(tx, arrival.said, thread_id=thread_id, head=head, serde=serde, now_us=now_us)
-    lease = leases.acquire(tx, thread_id=thread_id, now_us=now_us, **asked)
+    lease = take_up(tx, thread_id=thread_id, now_us=now_us, **asked)
     if head is None or travels:
         return Begun(lease, None, is_empty=newest_id is None)
     return Begun(lease, _go_on(tx, head, arrival, At(thread_id, head["checkpoint_id"], now_us)))
@@ -114,32 +123,50 @@ def _refuse_to_supersede(tx: Tx, head: Row | None, arrival: Arrival, thread_id: 
         )
 
 
-def end(tx: Tx, *, lease: Lease, finished: bool, now_us: int) -> bool:
+def end(
+    tx: Tx,
+    *,
+    lease: Lease,
+    finished: bool,
+    now_us: int,
+    limits: Amounts | None = None,
+    exhausted: Mapping[str, object] | None = None,
+) -> bool:
     """Release an invocation's lease, and say how its run stands, which no checkpoint may have told.
 
     A run that was asked to end is cancelled; one that was left running is paused if a question of it is open, and idle
     otherwise; one of which nobody knew whether its last checkpoint is an end has succeeded, if the graph says that it
     has finished.
+    One that stopped at its budget has ended by it; but while a question of it is open, that keeps it open.
 
     Args:
         tx: The open transaction.
         lease: The invocation's. If it was lost, nothing happens.
         finished: Whether the graph came to its end by itself, and did not raise.
         now_us: Microseconds since the epoch, UTC.
+        limits: What its run may use, for the record if that has none yet.
+        exhausted: How its budget was spent, if it ended because of that.
 
     Returns:
         Whether it was held.
     """
     if not leases.release(tx, lease.thread_id, lease.epoch, now_us=now_us):
         return False
+    lost_calls.adopt_early(tx, lease.thread_id, below=lease.epoch + 1)
     active_time.count(tx, lease.thread_id, since_us=lease.acquired_us, until_us=now_us)
     head = tx.maybe("run_at_head", thread_id=lease.thread_id)
     if head is None or RunStatus(head["status"]).ended:
         return True
+    if limits and tx.one("run_get", run=head["run"])["started_us"] >= lease.acquired_us:  # it is this invocation's
+        budgets.set_limits(tx, head["run"], limits, now_us=now_us)
     run, status, at = head["run"], RunStatus(head["status"]), At(lease.thread_id, head["checkpoint_id"], now_us)
     if control.see_to(tx, run, at):
         return True
-    if status is RunStatus.RUNNING and tx.maybe("interrupt_open", run=run) is not None:
+    asks = tx.maybe("interrupt_open", run=run) is not None
+    is_its_own = exhausted is not None and exhausted.get("thread_id") == lease.thread_id
+    if exhausted is not None and is_its_own and not asks:
+        runs.move(tx, run, RunStatus.BUDGET_EXHAUSTED, at, details=dict(exhausted))
+    elif status is RunStatus.RUNNING and asks:
         runs.move(tx, run, RunStatus.PAUSED, at)  # it was stopped on its way to a task that waits for its answer
     elif status is RunStatus.RUNNING:
         runs.move(tx, run, RunStatus.IDLE, at, details={"reason": "stopped"})

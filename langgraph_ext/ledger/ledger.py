@@ -48,6 +48,7 @@ from langgraph_ext.ledger.records import (
     Visit,
     VisitStatus,
 )
+from langgraph_ext.ledger.spending import Spending
 
 if TYPE_CHECKING:
     from langgraph.types import Command
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 __all__ = ["RunLedger"]
 
 
-class RunLedger(Closing):
+class RunLedger(Spending, Closing):
     """What ran, how often, with what result, and what it asked: read from the database that the saver writes.
 
     Reading blocks no writer. A ledger of its own may stand in any process.
@@ -130,13 +131,14 @@ class RunLedger(Closing):
         return await self.database.aread(listing.ask_run(run_id))
 
     def snapshot(self, run_id: str) -> Snapshot:
-        """How a run stands, how many visits it has made, and what it waits for, at one point."""
-        return snapshot.developed(self.database.read(snapshot.ask_snapshot(run_id)), self._serde)
+        """How a run stands, how many visits it has made, what it used, and what it waits for, at one point."""
+        ask = snapshot.ask_snapshot(run_id, self.database.clock_us())
+        return snapshot.developed(self.database.read(ask), self._serde)
 
     async def asnapshot(self, run_id: str) -> Snapshot:
         """As `snapshot`."""
         then = partial(snapshot.developed, serde=self._serde)
-        return await self.database.aread_then(then, snapshot.ask_snapshot(run_id))
+        return await self.database.aread_then(then, snapshot.ask_snapshot(run_id, self.database.clock_us()))
 
     # -- what a run did
 
@@ -395,13 +397,13 @@ class RunLedger(Closing):
         """Cancel a run, from any process. It writes; the same again changes nothing.
 
         One that nobody runs is cancelled at once, with its open questions. One that may be running is asked to end: it
-        does at its next durable node, or, if its graph is attached, at the end of a step. What is running is finished
-        and stored.
+        does at its next durable node, or, if its graph is attached, at its next model call or at the end of a step.
+        What is running besides is finished and stored.
 
         Args:
             run_id: The run.
-            mode: `"now"`; `"after_call"`, the same for a graph's nodes; `"after_batch"`: durable nodes of the step that
-                is being run still begin.
+            mode: `"now"`; `"after_call"`, the same for a graph's nodes; `"after_batch"`: the step that is being run is
+                finished, durable nodes that are to begin in it and their model calls included.
             reason: Why, for whoever reads its record.
 
         Returns:

@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from langgraph_ext.ledger.usage_records import Usage
+
 __all__ = [
     "AttemptRecord",
     "AttemptStatus",
@@ -415,6 +417,7 @@ class Snapshot:
     transitions: int
     visits: Mapping[VisitStatus, int]
     """How many visits stand how."""
+    usage: Usage
     pending: tuple[Interrupt, ...]
     """Questions without an answer."""
 

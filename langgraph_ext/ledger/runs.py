@@ -7,6 +7,7 @@ State machine (the only legal moves; `_MOVES` below is the same table):
               recovery_required ──▶ running, idle                    a node acts again; its invocation is over
               paused ──▶ idle, failed    idle, failed ──▶ paused, failed
               all of them ──▶ succeeded, cancelled
+              running, paused, idle, failed ──▶ budget_exhausted ──▶ idle    its budget is spent; it was raised
 
 `update_state` on an open run takes its questions away: a paused one is idle then, one with nothing left has succeeded.
 Elsewhere it begins a run, idle at first, if it leaves something to run.
@@ -24,7 +25,7 @@ from typing import NamedTuple
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
-from langgraph_ext.errors import AdmissionError
+from langgraph_ext.errors import AdmissionError, BudgetExhausted
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.interrupts import close_at, close_of_run
 from langgraph_ext.ledger.records import InboxKind, InterruptStatus, RunStatus
@@ -45,6 +46,7 @@ __all__ = [
     "plan",
     "recover",
     "refuse_cancelled",
+    "refuse_exhausted",
 ]
 
 _STOPPED = frozenset((RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED, RunStatus.RECOVERY_REQUIRED))
@@ -54,11 +56,17 @@ _OPEN = _STOPPED | {RunStatus.RUNNING}
 _MOVES = {
     RunStatus.RUNNING: _STOPPED,
     RunStatus.PAUSED: {RunStatus.RUNNING, RunStatus.IDLE, RunStatus.FAILED},
-    RunStatus.IDLE: {RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.RECOVERY_REQUIRED},
+    RunStatus.IDLE: {
+        RunStatus.RUNNING,
+        RunStatus.PAUSED,
+        RunStatus.RECOVERY_REQUIRED,
+        RunStatus.BUDGET_EXHAUSTED,
+    },
     RunStatus.FAILED: {RunStatus.RUNNING, RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED},
     RunStatus.RECOVERY_REQUIRED: _OPEN - {RunStatus.RECOVERY_REQUIRED},
     RunStatus.SUCCEEDED: _OPEN,
     RunStatus.CANCELLED: _OPEN,
+    RunStatus.BUDGET_EXHAUSTED: _OPEN - {RunStatus.RECOVERY_REQUIRED},
 }
 """`target -> the statuses it may follow`."""
 
@@ -70,6 +78,7 @@ _EVENTS = {
     RunStatus.RECOVERY_REQUIRED: "run.recovery_required",
     RunStatus.SUCCEEDED: "run.succeeded",
     RunStatus.CANCELLED: "run.cancelled",
+    RunStatus.BUDGET_EXHAUSTED: "run.budget_exhausted",
 }
 
 STATUS_AFTER = {"run.started": RunStatus.RUNNING} | {event: status for status, event in _EVENTS.items()}
@@ -196,6 +205,23 @@ def refuse_cancelled(tx: Tx, run: Row, thread_id: str) -> None:
         code="cancelled",
         details={"thread_id": thread_id, "run_id": run["run_id"]},
     )
+
+
+def refuse_exhausted(run: Row, thread_id: str) -> None:
+    """Who goes on with a run that has ended by its budget is refused, until somebody has raised that.
+
+    Only invocations of attached graphs, which budgets are for, and durable nodes ask. A put does not: under durability
+    `exit` it does not say whether it goes on, or was begun by new input.
+
+    Raises:
+        BudgetExhausted: It does (`budget_exhausted`).
+    """
+    if run["status"] == RunStatus.BUDGET_EXHAUSTED:
+        raise BudgetExhausted(
+            f"thread {thread_id!r}: run {run['run_id']!r} has ended because its budget is spent. Raise it with "
+            "ledger.raise_budget(run_id, …) and invoke again to go on; new input begins another run",
+            details={"thread_id": thread_id, "run_id": run["run_id"]},
+        )
 
 
 def _begun(tx: Tx, thread_id: str, checkpoint_id: str, run_id: str | None, forked: Row | None) -> Plan:

@@ -21,6 +21,10 @@ gives no false findings, and one of any size needs no more memory than a page an
     effect_orphan             an effect of a run that does not exist
     effect_attempt            an effect whose attempt does not exist
     effect_status             an effect's status is not what its last event says
+    call_orphan               a model call of a run that does not exist
+    call_left                 a model call is open, and its thread was taken over since
+    call_reserved             what is reserved for a model call is not what its bound and its report say
+    budget_invariant          a child run has used more than it was given
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ from langgraph_ext.ledger.node_paths import NodePaths
 from langgraph_ext.ledger.records import Finding, RunStatus
 from langgraph_ext.ledger.rows import run_named, text_or_none
 from langgraph_ext.ledger.runs import STATUS_AFTER
+from langgraph_ext.ledger.verify_calls import calls_of_run
 
 __all__ = ["averify", "verify"]
 
@@ -93,7 +98,7 @@ def _sweeps(run_id: str | None) -> list[tuple[Sweep, Any]]:
     named = text_or_none(run_id, "run_id")
     if named is None:
         by_run = [(_runs, 0), (_rows, 0), (_visits, 0)]
-        return [*by_run, (_tasks, ""), (_interrupts, ("", "")), (_attempts, ""), (_effects, "")]
+        return [*by_run, (_tasks, ""), (_interrupts, ("", "")), (_attempts, ""), (_effects, ""), (_calls, "")]
     return [
         (partial(_one_run, run_id=named), 0),
         (partial(_tasks_of_run, run_id=named), 0),
@@ -138,7 +143,7 @@ def _of_run(tx: Tx, run: Row) -> Iterator[Finding]:
     if status is RunStatus.PAUSED and not pending:
         message = f"run {run_id!r} is paused, and none of its questions is pending"
         yield Finding(code="interrupt_missing", run_id=run_id, message=message)
-    for code, message in _of_effects(tx, run["run"]):
+    for code, message in (*_of_effects(tx, run["run"]), *calls_of_run(tx, run["run"])):
         yield Finding(code=code, run_id=run_id, message=message)
 
 
@@ -227,6 +232,15 @@ def _effects(tx: Tx, after: str, /) -> Page:
         for row in rows
     ]
     return Page(findings, rows[-1]["effect_id"] if len(rows) == _RUNS else None)
+
+
+def _calls(tx: Tx, after: str, /) -> Page:
+    rows = tx.all("verify_model_calls", after=after, size=_RUNS)
+    findings = [
+        Finding(code="call_orphan", run_id=None, message=f"call {row['call_id']!r} belongs to a missing run")
+        for row in rows
+    ]
+    return Page(findings, rows[-1]["call_id"] if len(rows) == _RUNS else None)
 
 
 def _attempts(tx: Tx, after: str, /) -> Page:

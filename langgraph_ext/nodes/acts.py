@@ -29,7 +29,7 @@ from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.ledger.listing import value_of
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.place import Place
-from langgraph_ext.nodes.refusals import refuse
+from langgraph_ext.saver.refusals import refuse
 
 __all__ = ["Actor", "AttemptInterrupted", "EffectNotDone", "Named"]
 
@@ -81,7 +81,7 @@ class Actor:
     def __init__(
         self, place: Place, key: FrameKey, run_id: str, declared: Declared, *, authorized: bool, own_lease: bool
     ) -> None:
-        self._place, self._key, self._run_id, self._declared = place, key, run_id, declared
+        self._place, self.key, self._run_id, self._declared = place, key, run_id, declared
         self._authorized, self._own_lease = authorized, own_lease
         """Whether somebody let it repeat what is in doubt."""
         self._inside: list[Callable[[AppTx], object]] | None = []
@@ -171,7 +171,7 @@ class Actor:
     @contextmanager
     def _running(self, effect: Held) -> Iterator[None]:
         """Around a call, which may outlast its body: as long as it runs, the lease is not given back."""
-        holds, key = self._place.saver.holds, self._key
+        holds, key = self._place.saver.holds, self.key
         self.calling.add(effect.effect_id)
         holds.join(self._place.thread_id, key.epoch)
         try:
@@ -185,8 +185,8 @@ class Actor:
         return partial(
             effects.call_over,
             effect_id=effect.effect_id,
-            attempt_id=self._key.attempt_id,
-            epoch=self._key.epoch,
+            attempt_id=self.key.attempt_id,
+            epoch=self.key.epoch,
             gives_back=self._own_lease,
             now_us=self._place.saver.database.clock_us(),
         )
@@ -261,14 +261,14 @@ class Actor:
     def _commit(self, act: Callable[..., T]) -> T:
         now_us = self._place.saver.database.clock_us()
         try:
-            return self._place.saver.database.transact(_fenced, self._place.thread_id, self._key, act, now_us)
+            return self._place.saver.database.transact(_fenced, self._place.thread_id, self.key, act, now_us)
         except LangGraphExtError as error:
             refuse(error)
 
     async def _acommit(self, act: Callable[..., T]) -> T:
         now_us = self._place.saver.database.clock_us()
         try:
-            return await self._place.saver.database.atransact(_fenced, self._place.thread_id, self._key, act, now_us)
+            return await self._place.saver.database.atransact(_fenced, self._place.thread_id, self.key, act, now_us)
         except LangGraphExtError as error:
             refuse(error)
 
@@ -285,7 +285,7 @@ class Actor:
             digest = canonical.digest(canonical.encode(payload, where="payload"))
         except TypeError as error:
             raise InvalidArgument(f"effect {name!r}: {error}; give what JSON can hold, or what names it") from error
-        rounds = self._key.iteration_path
+        rounds = self.key.iteration_path
         key = key_for(self._run_id, place.part, name, part, iteration_path=rounds, key=given.key, base=given.base_key)
         return _Wanted(name=name, part=part, key=key, payload_digest=digest)
 

@@ -19,8 +19,8 @@ from langgraph_ext.ledger.texts import message_of
 from langgraph_ext.nodes.acts import AttemptInterrupted
 from langgraph_ext.nodes.frames import Frame
 from langgraph_ext.nodes.place import Place
-from langgraph_ext.nodes.refusals import refuse
 from langgraph_ext.saver import host
+from langgraph_ext.saver.refusals import refuse
 
 __all__ = ["Running", "decoded", "encoded"]
 

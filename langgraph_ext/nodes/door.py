@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from langgraph.errors import ParentCommand
 
 from langgraph_ext.database import Tx
-from langgraph_ext.errors import AdmissionError, LangGraphExtError, RecoveryRequired
+from langgraph_ext.errors import AdmissionError, BudgetExhausted, LangGraphExtError, RecoveryRequired
 from langgraph_ext.ledger import admission, attempts, leases, notices
 from langgraph_ext.ledger.admission import Admitted, Entry, Finished, Mistaken, NotStored, Refused
 from langgraph_ext.ledger.attempts import EffectClass, Part
@@ -27,8 +27,8 @@ from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.frames import Frame
 from langgraph_ext.nodes.memos import Memos
 from langgraph_ext.nodes.place import Place, levels_of
-from langgraph_ext.nodes.refusals import refuse
 from langgraph_ext.saver.attached import Invocation
+from langgraph_ext.saver.refusals import refuse
 
 __all__ = ["Result", "aenter", "enter", "leaves_no_trace"]
 
@@ -200,6 +200,8 @@ def _entry(caller: _Caller) -> Entry:
         accepts_steering=declared.accepts_steering,
         max_attempts=declared.max_attempts,
         max_transitions=None if caller.invocation is None else caller.invocation.max_transitions,
+        limits={} if caller.invocation is None else caller.invocation.limits,
+        fail_fast=None if caller.invocation is None else caller.invocation.fail_fast,
         owner=caller.owner,
         ttl_us=leases.DEFAULT_TTL_US,
         gives_back=caller.invocation is None,
@@ -302,8 +304,8 @@ def _answered(
         caller.part, caller.looks_again = None, True
         return answer
     if isinstance(answer, Refused):
-        family = RecoveryRequired if answer.code == "recovery_required" else AdmissionError
-        raise family(answer.message, code=answer.code, details=answer.details)
+        families = {"recovery_required": RecoveryRequired, "budget_exhausted": BudgetExhausted}
+        raise families.get(answer.code, AdmissionError)(answer.message, code=answer.code, details=answer.details)
     if isinstance(answer, Finished):
         how, value = decoded(place, answer.writes)
         if how == "command":

@@ -9,13 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from langgraph_ext.database import AppTx
+from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.nodes.acts import Actor, Named
 from langgraph_ext.nodes.memos import Memos
 from langgraph_ext.nodes.place import Place
+from langgraph_ext.saver.acting import ATTEMPT
 
 __all__ = ["Frame", "entered", "frame", "left"]
 
 _CURRENT: ContextVar[Frame | None] = ContextVar("langgraph_ext_frame", default=None)
+
+Entered = tuple[Token["Frame | None"], Token[FrameKey | None]]
+"""What `left` has to be given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,12 +126,13 @@ def frame() -> Frame:
     return found
 
 
-def entered(found: Frame) -> Token[Frame | None]:
-    """A body begins; what it calls finds its frame."""
-    return _CURRENT.set(found)
+def entered(found: Frame) -> Entered:
+    """A body begins; what it calls finds its frame, and its attempt."""
+    return _CURRENT.set(found), ATTEMPT.set(found.actor.key)
 
 
-def left(token: Token[Frame | None]) -> None:
+def left(tokens: Entered) -> None:
     """The body has ended."""
     with suppress(ValueError):  # one that is thrown away with its loop ends in a context that never had it
-        _CURRENT.reset(token)
+        _CURRENT.reset(tokens[0])
+        ATTEMPT.reset(tokens[1])

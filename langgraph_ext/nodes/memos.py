@@ -12,7 +12,7 @@ from langgraph_ext.ledger.effect_listing import receipt_of
 from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.ledger.listing import value_of
 from langgraph_ext.nodes.place import Place
-from langgraph_ext.nodes.refusals import refuse
+from langgraph_ext.saver.refusals import refuse
 
 __all__ = ["Memos"]
 

@@ -18,7 +18,10 @@ from typing import Any, Literal
 from langchain_core.runnables import RunnableConfig
 from langgraph.callbacks import GraphCallbackHandler
 
+from langgraph_ext.database import Database
+from langgraph_ext.ledger.budgets import Budget
 from langgraph_ext.ledger.definitions import Definition
+from langgraph_ext.ledger.dimensions import Amounts
 from langgraph_ext.ledger.leases import Lease
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.requests import Request
@@ -45,6 +48,8 @@ class Invocation:
     wait_seconds: float
     given: Any = None
     """What it was called with, until it has its lease: None or a `Command` if it goes on, else new input."""
+    goes_on: bool = False
+    """Whether it goes on with the run at the head of its thread, once it has its lease."""
     definition: Definition | None = None
     """Its graph's."""
     refuses_changes: bool = False
@@ -57,11 +62,19 @@ class Invocation:
     """None until its first `get_tuple`, and after its end."""
     root_ids: set[str | None] = field(default_factory=set)
     """Root checkpoints that it has read or written; None stands for an empty thread."""
-    give_back: Callable[[bool], object] | None = None
-    """Ends its lease, told whether the graph has come to its end; None until it has one."""
+    give_back: Callable[[bool, BaseException | None], object] | None = None
+    """Ends its lease, told whether the graph has come to its end, or what it raised; None until it has one."""
     is_over: bool = False
     max_transitions: int | None = None
     """The most visits that its durable nodes may bring the run to."""
+    budget: Budget | None = None
+    """What its run may use, if that has no limits on record."""
+    limits: Amounts = field(default_factory=dict)
+    """Those of the budget."""
+    fail_fast: int | None = None
+    """As many visits in a row as may call a model and fail."""
+    database: Database | None = None
+    """The one that holds its lease, once it has one; it stays when that is over."""
     clock_us: Callable[[], int] = field(default=lambda: 0)
     """The database's, once it has a lease."""
     started: dict[str, int] = field(default_factory=dict)

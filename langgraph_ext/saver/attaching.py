@@ -16,7 +16,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.types import Command
 
 from langgraph_ext.database import Database, on_a_loop
-from langgraph_ext.errors import LeaseError
+from langgraph_ext.errors import BudgetExhausted, LeaseError
 from langgraph_ext.ledger import invocations, leases, notices, resuming
 from langgraph_ext.ledger.holds import Holds
 from langgraph_ext.ledger.renewal import Renewal
@@ -91,12 +91,13 @@ class Attaching:
     def _untake(self, invocation: Invocation, taking: asyncio.Future[invocations.Begun]) -> None:
         if not taking.cancelled() and taking.exception() is None:
             self._hold(invocation, taking.result())
-            self._give_back(invocation, False)
+            self._give_back(invocation, False, None)
 
     def _asked(self, invocation: Invocation, config: RunnableConfig, address: Address) -> dict[str, Any]:
         """What an invocation takes its thread with, and for."""
         given, serde = invocation.given, self.serde
         goes_on = given is None or isinstance(given, Command)
+        invocation.goes_on = goes_on and address.checkpoint_id is None
         run_key = None if goes_on else run_key_in(config)
         invocation.request = request_of(None if goes_on else given, run_key, invocation.definition, serde)
         invocation.given = given if goes_on else None
@@ -134,6 +135,7 @@ class Attaching:
         lease, command, invocation.given = begun.lease, invocation.given, None
         notices.taken_over(lease.thread_id, lease.epoch, lease.taken_over)
         invocation.lease, invocation.clock_us = lease, self.database.clock_us
+        invocation.database = self.database
         invocation.give_back = partial(self._give_back, invocation)
         self.renewal.add(lease, _log_loss)
         if command is not None:
@@ -148,18 +150,29 @@ class Attaching:
             self.recent.doubt_run(begun.lease.thread_id)  # it may run again
             resume_with(command, begun.stored, resuming.values_of(begun.stored, self.serde))
 
-    def _give_back(self, invocation: Invocation, finished: bool) -> None:
+    def _give_back(self, invocation: Invocation, finished: bool, error: BaseException | None) -> None:
         """The invocation is over; its lease is given back as soon as none of its bodies and calls runs any more."""
         lease, invocation.give_back = invocation.lease, None
         assert lease is not None, "it was given out with the lease"
-        self.holds.when_idle(lease.thread_id, lease.epoch, partial(self._release, invocation, lease, finished))
+        self.holds.when_idle(lease.thread_id, lease.epoch, partial(self._release, invocation, lease, finished, error))
 
-    def _release(self, invocation: Invocation, lease: leases.Lease, finished: bool) -> None:
+    def _release(
+        self, invocation: Invocation, lease: leases.Lease, finished: bool, error: BaseException | None
+    ) -> None:
         """Give it back. On an event loop nothing waits for the commit: what comes next queues behind it."""
         self.renewal.remove(lease.thread_id, lease.epoch)
         self.attached.remove(invocation)
         self.recent.doubt_run(lease.thread_id)  # it may be idle or cancelled from here on
-        end = partial(invocations.end, lease=lease, finished=finished, now_us=self.database.clock_us())
+        spent = error.details if isinstance(error, BudgetExhausted) else None
+        now_us = self.database.clock_us()
+        end = partial(
+            invocations.end,
+            lease=lease,
+            finished=finished,
+            now_us=now_us,
+            limits=invocation.limits,
+            exhausted=spent,
+        )
         if on_a_loop():
             self.database.queue(end).add_done_callback(_log_failure)
         else:

@@ -1,8 +1,9 @@
-"""with_ledger: a graph whose invocations each hold their thread (rules L12–L14), and answer its questions (L25–L27).
+"""with_ledger: a graph whose invocations each hold their thread, and answer its questions (L12–L14, L25–L27, L33).
 
 The graph stays a compiled LangGraph: what is added is a callback handler, LangChain's own way of adding behaviour, and
 a look at the commands it is called with (commands.py). The handler marks where an invocation begins; the saver takes
 the lease at the `get_tuple` that follows, and the handler gives it back when the invocation has ended, in whatever way.
+What it does about models stands in call_handler.py.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from uuid import UUID
 from langchain_core.runnables import RunnableConfig
 
 from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.ledger.budgets import Budget
 from langgraph_ext.ledger.definitions import Definition
-from langgraph_ext.saver.attached import Invocation, LedgerHandler, OnBusy, OnOpenQuestions, begun
+from langgraph_ext.saver.attached import Invocation, OnBusy, OnOpenQuestions, begun
+from langgraph_ext.saver.call_handler import CallHandler
 from langgraph_ext.saver.commands import attached_class, check
 from langgraph_ext.saver.definition import definition_of
 from langgraph_ext.saver.host import is_of_a_task, task_of
@@ -28,7 +31,11 @@ OnChange = Literal["name", "refuse"]
 G = TypeVar("G", bound="Pregel[Any, Any, Any, Any]")
 
 
-class LedgerCallbackHandler(LedgerHandler):
+_MOST_LEFT = 10_000
+"""So many runs of LangChain's whose ends were never told are remembered, in case they call a model yet."""
+
+
+class LedgerCallbackHandler(CallHandler):
     """Has every invocation it is told of hold its thread. One may be used for any number of graphs and invocations.
 
     Args:
@@ -45,6 +52,10 @@ class LedgerCallbackHandler(LedgerHandler):
             an event (`run.definition_changed`), or `"refuse"` (`definition_changed`). A node that has begun, and is
             gone or has changed its effect class, is always refused.
         definition: Of the graph; `with_ledger` reads it off.
+        budget: What a run may use of models, in all its invocations together. It is put on record at the run's first
+            model call or durable node; from then on that counts, and `ledger.raise_budget` raises it. None: any amount.
+        fail_fast: After so many visits in a row that called a model and failed, the run calls none any more, and begins
+            no durable node (`fail_fast`); a success counts anew, visits without a model do not count. None: any number.
     """
 
     run_inline = True
@@ -60,7 +71,10 @@ class LedgerCallbackHandler(LedgerHandler):
         max_transitions: int | None = None,
         on_change: OnChange = "name",
         definition: Definition | None = None,
+        budget: Budget | None = None,
+        fail_fast: int | None = None,
     ) -> None:
+        super().__init__()
         if not 0.1 <= lease_ttl_seconds <= 86_400:
             raise InvalidArgument(f"lease_ttl_seconds is {lease_ttl_seconds!r}; it must lie between 0.1 and 86,400")
         if on_busy not in ("reject", "wait"):
@@ -69,16 +83,18 @@ class LedgerCallbackHandler(LedgerHandler):
             raise InvalidArgument(f'on_open_questions is {on_open_questions!r}; it must be "reject" or "supersede"')
         if wait_seconds < 0:
             raise InvalidArgument(f"wait_seconds is {wait_seconds!r}; it must not be negative")
-        if max_transitions is not None and (type(max_transitions) is not int or max_transitions < 1):
-            raise InvalidArgument(f"max_transitions is {max_transitions!r}; it must be a whole number from 1, or None")
+        for name, most in (("max_transitions", max_transitions), ("fail_fast", fail_fast)):
+            if most is not None and (type(most) is not int or most < 1):
+                raise InvalidArgument(f"{name} is {most!r}; it must be a whole number from 1, or None")
         if on_change not in ("name", "refuse"):
             raise InvalidArgument(f'on_change is {on_change!r}; it must be "name" or "refuse"')
+        if budget is not None and not isinstance(budget, Budget):
+            raise InvalidArgument(f"budget is {budget!r}; it must be a Budget, such as Budget(turns=20), or None")
         self.max_transitions, self.on_change, self.definition = max_transitions, on_change, definition
         self.on_open_questions = on_open_questions
+        self.budget, self.fail_fast = budget, fail_fast
         self.lease_ttl_seconds, self.on_busy, self.wait_seconds = lease_ttl_seconds, on_busy, wait_seconds
         self._running: dict[UUID, Invocation] = {}
-        self._around: dict[UUID, Invocation] = {}
-        """By run of LangChain's, those inside of invocations too."""
 
     def on_chain_start(
         self,
@@ -92,8 +108,7 @@ class LedgerCallbackHandler(LedgerHandler):
         **kwargs: Any,
     ) -> None:
         """A graph, or something in it, begins."""
-        if parent_run_id is not None and (around := self._around.get(parent_run_id)) is not None:
-            self._around[run_id] = around
+        if (around := self._inside(run_id, parent_run_id)) is not None:
             if (task_id := task_of(metadata or {})) is not None and around.lease is not None:
                 around.started.setdefault(task_id, around.clock_us())
             return
@@ -110,28 +125,31 @@ class LedgerCallbackHandler(LedgerHandler):
             refuses_changes=self.on_change == "refuse",
             supersedes=self.on_open_questions == "supersede",
             max_transitions=self.max_transitions,
+            budget=self.budget,
+            limits={} if self.budget is None else self.budget.limits,
+            fail_fast=self.fail_fast,
         )
         self._running[run_id] = self._around[run_id] = invocation
         begun(invocation)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """It ended, or asks."""
-        self._ended(run_id, finished=True)
+        self._ended(run_id, None)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
         """It failed, was cancelled, or its stream was left."""
-        self._ended(run_id, finished=False)
+        self._ended(run_id, error)
 
-    def _ended(self, run_id: UUID, *, finished: bool) -> None:
+    def _ended(self, run_id: UUID, error: BaseException | None) -> None:
         self._around.pop(run_id, None)
         invocation = self._running.pop(run_id, None)
         if invocation is None:
             return
-        if not self._running:
-            self._around.clear()  # of what was cut off, nobody tells the end
+        if not self._running and len(self._around) > _MOST_LEFT:
+            self._around.clear()  # of what was cut off, nobody tells the end; its threads may run on for a while
         invocation.is_over = True
         if invocation.give_back is not None:
-            invocation.give_back(finished)
+            invocation.give_back(error is None, error)
 
 
 def with_ledger(
@@ -143,6 +161,8 @@ def with_ledger(
     on_open_questions: OnOpenQuestions = "reject",
     max_transitions: int | None = None,
     on_change: OnChange = "name",
+    budget: Budget | None = None,
+    fail_fast: int | None = None,
 ) -> G:
     """The graph, each of whose invocations holds its thread from its beginning to its end.
 
@@ -159,6 +179,8 @@ def with_ledger(
         on_open_questions: What to do with new input that finds questions open.
         max_transitions: The most visits a run may have made before a durable node begins another one.
         on_change: What to do when the graph is not what it was when the run began.
+        budget: What a run may use of models.
+        fail_fast: After how many failed visits in a row that called a model nothing more is called.
 
     Raises:
         InvalidArgument: An option is out of range, or the graph has another checkpointer.
@@ -176,6 +198,8 @@ def with_ledger(
         max_transitions=max_transitions,
         on_change=on_change,
         definition=definition_of(graph),
+        budget=budget,
+        fail_fast=fail_fast,
     )
     config: RunnableConfig = {"callbacks": [handler]}
     attached = graph.with_config(config)

@@ -18,6 +18,7 @@ COMMANDS = [
     "events",
     "resolve-effect",
     "recover",
+    "budget",
     "verify",
     "doctor",
     "interrupts",

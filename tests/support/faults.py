@@ -129,6 +129,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.support.own_lease",
         "tests.support.killed_inside",
         "tests.support.killed_ledger",
+        "tests.support.killed_spending",
         "tests.support.leased",
         "tests.support.effects",
     ]

@@ -1,4 +1,4 @@
-"""Refusals: errors that a node raises instead of running its body.
+"""Refusals: errors that a node raises instead of running its body, or a model call instead of being made.
 
 To LangGraph they are signals (`GraphBubbleUp`) and no failures: a RetryPolicy does not repeat them, an error handler
 does not take them over, nothing is written, and the thread can be resumed. To everybody else they are this package's
@@ -13,6 +13,7 @@ from langgraph.errors import GraphBubbleUp
 
 from langgraph_ext.errors import (
     AdmissionError,
+    BudgetExhausted,
     ConflictError,
     LangGraphExtError,
     LeaseError,
@@ -22,6 +23,7 @@ from langgraph_ext.errors import (
 
 __all__ = [
     "AdmissionRefused",
+    "BudgetRefused",
     "ConflictRefused",
     "LeaseRefused",
     "RecoveryRefused",
@@ -33,6 +35,10 @@ __all__ = [
 
 class AdmissionRefused(AdmissionError, GraphBubbleUp):
     """As `AdmissionError`."""
+
+
+class BudgetRefused(BudgetExhausted, GraphBubbleUp):
+    """As `BudgetExhausted`."""
 
 
 class ConflictRefused(ConflictError, GraphBubbleUp):
@@ -53,6 +59,7 @@ class StoreRefused(StoreError, GraphBubbleUp):
 
 _AS_SIGNALS: dict[type[LangGraphExtError], type[LangGraphExtError]] = {
     AdmissionError: AdmissionRefused,
+    BudgetExhausted: BudgetRefused,
     ConflictError: ConflictRefused,
     LeaseError: LeaseRefused,
     RecoveryRequired: RecoveryRefused,

@@ -1,0 +1,87 @@
+"""Budgets hold over crashes: what a killed call may have used stays reserved, and counts in the run it was for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import faults
+from tests.support.killed_spending import early, life, one, raise_turns, told
+from tests.support.models import dispatches
+
+FORMS = pytest.mark.parametrize("form", ["sync", "async"])
+
+
+@FORMS
+@pytest.mark.parametrize("durability", ["sync", "async"])
+@pytest.mark.parametrize("kind", ["plain", "durable"])
+def test_l37_a_limit_of_three_calls_holds_over_four_crashes(
+    tmp_path: Path, form: str, durability: str, kind: str
+) -> None:
+    """Each process dies inside the model. The model is dispatched three times, however often the run goes on."""
+    folder = str(tmp_path)
+    for _ in range(3):
+        assert faults.run(one, folder, form, durability, kind).killed
+    codes = [faults.run(one, folder, form, durability, kind).value() for _ in range(2)]
+    found = told(folder)
+
+    assert (["budget_exhausted"] * 2, 3) == (codes, dispatches(tmp_path / "dispatches"))
+    assert (["interrupted"] * 3, (0, 3), "budget_exhausted") == (found["calls"], found["turns"], found["status"])
+    assert [] == found["findings"]
+    raise_turns(folder, 5)
+    assert faults.run(one, folder, form, durability, kind).killed  # inside the fourth
+    assert ("done", 5) == (
+        faults.run(one, folder, form, durability, kind).value(),
+        dispatches(tmp_path / "dispatches"),
+    )
+    assert (["interrupted"] * 4 + ["settled"], (1, 4)) == (told(folder)["calls"], told(folder)["turns"])
+
+
+def test_l37_a_call_lost_before_its_run_was_on_record_is_counted_with_it(tmp_path: Path) -> None:
+    """Under durability async a model may be called before the first checkpoint of its run is stored."""
+    folder = str(tmp_path)
+    assert faults.run(early, folder, True).killed
+    assert not (tmp_path / "late").exists()
+    assert "done" == faults.run(early, folder, False).value()
+
+    assert (["interrupted", "settled"], (1, 1)) == (told(folder)["calls"], told(folder)["turns"])
+
+
+@FORMS
+@pytest.mark.parametrize("durability", ["sync", "async"])
+def test_l35_one_budget_over_a_whole_life_counts_every_call_once(tmp_path: Path, form: str, durability: str) -> None:
+    """Over a parent graph, two parallel subgraphs, a pause, a retry, a crash and a resume: the sum of the rows."""
+    folder = str(tmp_path)
+    assert "asks" == faults.run(life, folder, "new", form, durability).value()
+    assert "failed" == faults.run(life, folder, "answer", form, durability).value()
+    assert faults.run(life, folder, "on", form, durability).killed
+    assert "done" == faults.run(life, folder, "on", form, durability).value()
+    found = told(folder)
+
+    assert (7, (6, 1), "succeeded") == (dispatches(tmp_path / "dispatches"), found["turns"], found["status"])
+    assert ["interrupted"] + ["settled"] * 6 == sorted(found["calls"])
+    assert (found["of rows"], (90, found["bounds"][5])) == (found["tokens"], found["tokens"])
+    assert [] == found["findings"]
+
+
+@FORMS
+def test_l34_the_ceiling_holds_wherever_that_life_stops(tmp_path: Path, form: str) -> None:
+    """With fewer turns it is refused on the way; raised by one each time, it comes to its end, and never beyond."""
+    folder = str(tmp_path)
+    code = faults.run(life, folder, "new", form, "sync", 1).value()
+    for turns in range(2, 8):
+        assert dispatches(tmp_path / "dispatches") <= turns - 1
+        if code == "budget_exhausted":
+            raise_turns(folder, turns)
+        ended = faults.run(life, folder, "answer" if code == "asks" else "on", form, "sync", 1)
+        code = "killed" if ended.killed else ended.value()
+    while code != "done":
+        if code == "budget_exhausted":
+            raise_turns(folder, 9)
+        ended = faults.run(life, folder, "answer" if code == "asks" else "on", form, "sync", 1)
+        code = "killed" if ended.killed else ended.value()
+    found = told(folder)
+
+    assert found["tokens"] == found["of rows"]
+    assert (dispatches(tmp_path / "dispatches"), []) == (sum(found["turns"]), found["findings"])

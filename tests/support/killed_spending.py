@@ -1,0 +1,176 @@
+"""What the processes of the budget's crash tests do: call models under one budget, and be killed inside a call."""
+
+from __future__ import annotations
+
+import asyncio
+import operator
+import time
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, interrupt
+
+from langgraph_ext import Budget, LedgerSaver, RunLedger, durable, with_ledger
+from langgraph_ext.errors import LangGraphExtError
+from langgraph_ext.ledger import Dimension
+from tests.support.faults import kill_myself
+from tests.support.models import Scripted, dispatches, used
+
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+
+
+class State(TypedDict):
+    log: Annotated[list[str], operator.add]
+
+
+def die_at(folder: str, *numbers: int) -> None:
+    """Kill this process inside the calls of these numbers."""
+    if dispatches(f"{folder}/dispatches") in numbers:
+        kill_myself()
+
+
+def model_of(folder: str, *deaths: int, tokens_out: int = 5) -> Scripted:
+    """One that notes its dispatches in the folder, and kills its process inside some of them."""
+    return Scripted(
+        usage=used(10, tokens_out), max_tokens=50, log=f"{folder}/dispatches", during=partial(die_at, folder, *deaths)
+    )
+
+
+def outcome(app: Any, given: Any, form: str, durability: Any) -> str:
+    """Invoke; "done", "asks", or the error's code."""
+    try:
+        if form == "sync":
+            found = app.invoke(given, CONFIG, durability=durability)
+        else:
+            found = asyncio.run(app.ainvoke(given, CONFIG, durability=durability))
+    except LangGraphExtError as error:
+        return error.code
+    except TimeoutError:
+        return "failed"
+    return "asks" if "__interrupt__" in found else "done"
+
+
+# -- one node that dies in every call
+
+
+def one(folder: str, form: str, durability: str, kind: str) -> str:
+    """A node whose every call of the model kills the process, under a limit of three calls."""
+    model = model_of(folder, 1, 2, 3, 4)
+
+    def call(state: State) -> Any:
+        return {"log": [str(model.invoke("hello").content)]}
+
+    async def acall(state: State) -> Any:
+        return {"log": [str((await model.ainvoke("hello")).content)]}
+
+    node: Any = call if form == "sync" else acall
+    with LedgerSaver(f"{folder}/runs.db") as saver:
+        builder = StateGraph(State).add_node("first", lambda state: {"log": ["first"]})
+        builder.add_node("agent", durable(node) if kind == "durable" else node)
+        builder.add_edge(START, "first").add_edge("first", "agent").add_edge("agent", END)
+        app = with_ledger(builder.compile(checkpointer=saver), budget=Budget(turns=3))
+        stored = saver.get_tuple(CONFIG) is not None
+        return outcome(app, None if stored else {"log": []}, form, durability)
+
+
+# -- a call that comes before its run
+
+
+class Slow(LedgerSaver):
+    """Its puts take a while to begin."""
+
+    def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+        """As the saver's."""
+        time.sleep(0.3)
+        return super().put(config, checkpoint, metadata, new_versions)
+
+
+def early(folder: str, first: bool) -> str:
+    """A first node whose call of the model begins before the run is on record, and ends its process behind that."""
+
+    def die() -> None:
+        if first:
+            with RunLedger(f"{folder}/runs.db") as ledger:
+                if ledger.runs():
+                    (Path(folder) / "late").touch()
+                while not ledger.runs():
+                    time.sleep(0.01)
+            kill_myself()
+
+    model = Scripted(usage=used(), max_tokens=50, log=f"{folder}/dispatches", during=die)
+    with Slow(f"{folder}/runs.db") as saver:
+        builder = StateGraph(State).add_node("a", lambda state: {"log": [str(model.invoke("hello").content)]})
+        app = with_ledger(builder.add_edge(START, "a").compile(checkpointer=saver), budget=Budget(turns=2))
+        return outcome(app, {"log": []} if first else None, "sync", "async")
+
+
+# -- a whole life under one budget
+
+
+def life(folder: str, given: str, form: str, durability: str, turns: int = 20) -> str:
+    """left and right in parallel, subgraphs of two calls each; ask; last, which fails once, then dies, then ends."""
+    with LedgerSaver(f"{folder}/runs.db") as saver:
+        app = with_ledger(_life(saver, folder, form), budget=Budget(turns=turns, tokens=10_000))
+        inputs: dict[str, Any] = {"new": {"log": []}, "on": None, "answer": Command(resume="yes")}
+        return outcome(app, inputs[given], form, durability)
+
+
+def _life(saver: LedgerSaver, folder: str, form: str) -> Any:
+    model, last = model_of(folder), model_of(folder, 6)
+
+    def node(used_model: Scripted, fails: bool = False) -> Any:
+        def after() -> Any:
+            failed = Path(folder) / "failed"
+            if fails and not failed.exists():
+                failed.touch()
+                raise TimeoutError("once")
+            return {"log": ["hi"]}
+
+        def call(state: State) -> Any:
+            used_model.invoke("hello")
+            return after()
+
+        async def acall(state: State) -> Any:
+            await used_model.ainvoke("hello")
+            return after()
+
+        return call if form == "sync" else acall
+
+    def inner() -> Any:
+        built = StateGraph(State).add_node("one", node(model)).add_node("two", node(model))
+        return built.add_edge(START, "one").add_edge("one", "two").compile()
+
+    builder = StateGraph(State)
+    builder.add_node("left", inner()).add_node("right", inner())
+    builder.add_node("ask", lambda state: {"log": [interrupt("go on?")]})
+    builder.add_node("last", node(last, fails=True))
+    builder.add_edge(START, "left").add_edge(START, "right").add_edge(["left", "right"], "ask")
+    return builder.add_edge("ask", "last").add_edge("last", END).compile(checkpointer=saver)
+
+
+def told(folder: str) -> dict[str, Any]:
+    """What is on record of the newest run."""
+    with RunLedger(f"{folder}/runs.db") as ledger:
+        run = ledger.runs()[0]
+        usage, calls = ledger.usage(run.run_id), ledger.calls(run.run_id)
+        turns, tokens = usage.spent[Dimension.TURNS], usage.spent[Dimension.TOKENS]
+        return {
+            "status": str(run.status),
+            "calls": [str(call.status) for call in calls],
+            "turns": (turns.known, turns.reserved),
+            "tokens": (tokens.known, tokens.reserved),
+            "of rows": (
+                sum((call.tokens_in or 0) + (call.tokens_out or 0) for call in calls),
+                sum(call.reserved_tokens for call in calls),
+            ),
+            "bounds": [call.bound_tokens for call in calls],
+            "findings": ledger.verify(),
+        }
+
+
+def raise_turns(folder: str, turns: int) -> None:
+    """Allow more."""
+    with RunLedger(f"{folder}/runs.db") as ledger:
+        ledger.raise_budget(ledger.runs()[0].run_id, turns=turns)
