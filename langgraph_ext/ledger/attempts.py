@@ -24,6 +24,7 @@ __all__ = [
     "EffectClass",
     "Part",
     "append_attempt_event",
+    "cancel_paused",
     "end",
     "find",
     "go_on",
@@ -254,6 +255,12 @@ def interrupt_left(tx: Tx, thread_id: str, *, epoch: int, now_us: int) -> tuple[
         for attempt in left
         if _end(tx, attempt, AttemptStatus.INTERRUPTED, now_us=now_us, reason="owner_lost")
     )
+
+
+def cancel_paused(tx: Tx, run: int, *, now_us: int) -> None:
+    """No answer is to come any more: the attempts of a run that wait for one are cancelled."""
+    for row in tx.all("attempts_paused", run=run):
+        _end(tx, _from_row(row), AttemptStatus.CANCELLED, now_us=now_us)
 
 
 def append_attempt_event(tx: Tx, attempt: Attempt, what: str, *, now_us: int, **more: Any) -> None:

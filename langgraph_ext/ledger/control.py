@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import partial
 
 from langgraph_ext.database import Row, Tx
-from langgraph_ext.ledger import abandoned, attempts, inbox, leases, runs
+from langgraph_ext.ledger import abandoned, inbox, leases, runs
 from langgraph_ext.ledger.interrupts import close_of_run
-from langgraph_ext.ledger.records import AttemptStatus, CancelMode, InboxKind, InterruptStatus, Run, RunStatus
+from langgraph_ext.ledger.records import CancelMode, InboxKind, InterruptStatus, Run, RunStatus
 from langgraph_ext.ledger.rows import one_of, run_named, run_record, text_or_none
 from langgraph_ext.ledger.runs import At
 from langgraph_ext.ledger.texts import cut
@@ -90,9 +90,6 @@ def see_to(tx: Tx, run: int, at: At) -> bool:
     if asked is None or RunStatus(tx.one("run_get", run=run)["status"]).ended:
         return False
     close_of_run(tx, at.thread_id, run, InterruptStatus.SUPERSEDED, now_us=at.now_us)
-    for attempt in attempts.of_run(tx, run):
-        if attempt.status is AttemptStatus.PAUSED:
-            attempts.end(tx, attempt, AttemptStatus.CANCELLED, now_us=at.now_us)
     runs.move(tx, run, RunStatus.CANCELLED, at, details={"reason": "requested", "words": asked["reason"]})
     tx.run("inbox_consume", run=run, kind=InboxKind.CANCEL, now_us=at.now_us)
     return True

@@ -26,6 +26,7 @@ from typing import NamedTuple
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import AdmissionError, BudgetExhausted
+from langgraph_ext.ledger import attempts
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.interrupts import close_at, close_of_run
 from langgraph_ext.ledger.records import InboxKind, InterruptStatus, RunStatus
@@ -52,6 +53,9 @@ __all__ = [
 _STOPPED = frozenset((RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED, RunStatus.RECOVERY_REQUIRED))
 
 _OPEN = _STOPPED | {RunStatus.RUNNING}
+
+_OVER = frozenset((RunStatus.SUCCEEDED, RunStatus.CANCELLED))
+"""Ended for good; a raise reopens a run that has spent its budget."""
 
 _MOVES = {
     RunStatus.RUNNING: _STOPPED,
@@ -334,6 +338,8 @@ def _move(
         error_message=error[1] if error else None,
     )
     assert moved == 1, "nobody else writes in this transaction"
+    if target in _OVER:
+        attempts.cancel_paused(tx, run, now_us=at.now_us)
     if error:
         details = {**(details or {}), "error_type": error[0], "error_message": error[1]}
     _event(tx, _EVENTS[target], run, at, details)
@@ -360,6 +366,7 @@ def _go_on(tx: Tx, run: int, open: Open, step: Step, at: At) -> RunStatus:
 def _edit(tx: Tx, run: int, step: Step, at: At) -> None:
     """`update_state` at the head of an open run: its tasks begin anew, and what the old ones asked is void."""
     close_of_run(tx, step.thread_id, run, InterruptStatus.SUPERSEDED, now_us=step.stored_us)
+    attempts.cancel_paused(tx, run, now_us=step.stored_us)
     if step.ending is Ending.SETTLED:
         move(tx, run, RunStatus.SUCCEEDED, at)
     else:  # a loop that still runs it is refused from here on (L15); a failed one stays failed, which says more

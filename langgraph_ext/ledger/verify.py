@@ -12,6 +12,7 @@ gives no false findings, and one of any size needs no more memory than a page an
     run_status                a run's status is not what its last event says
     interrupt_open            a run has ended and a question of it is pending
     interrupt_missing         a run is paused and no question of it is pending
+    attempt_paused            a run has ended and an attempt of it waits for an answer
     interrupt_orphan          a question of a run that does not exist
     attempt_orphan            an attempt of a run that does not exist
     attempt_marker            an attempt's marker is not the one its digest was made of
@@ -140,6 +141,9 @@ def _of_run(tx: Tx, run: Row) -> Iterator[Finding]:
     if status.ended and pending:
         message = f"run {run_id!r} is {status}, and {pending} of its questions are pending"
         yield Finding(code="interrupt_open", run_id=run_id, message=message)
+    if status in (RunStatus.SUCCEEDED, RunStatus.CANCELLED) and (waiting := tx.all("attempts_paused", run=run["run"])):
+        message = f"run {run_id!r} is {status}, and attempt {waiting[0]['attempt_id']!r} waits for an answer"
+        yield Finding(code="attempt_paused", run_id=run_id, message=message)
     if status is RunStatus.PAUSED and not pending:
         message = f"run {run_id!r} is paused, and none of its questions is pending"
         yield Finding(code="interrupt_missing", run_id=run_id, message=message)

@@ -155,7 +155,7 @@ def test_l18_the_next_durable_node_of_a_cancelled_run_does_not_run(acts: Acts) -
 
 def test_l18_an_attached_graph_is_drained(acts: Acts) -> None:
     """Also one without durable nodes: at the end of its step, or, under async, at most of the next one."""
-    app = with_ledger(line(acts.saver, a=cancels(acts, "enough"), **{f"n{n}": sleeps(f"n{n}", 0.05) for n in range(5)}))
+    app = with_ledger(line(acts.saver, a=cancels(acts, "enough"), **{f"n{n}": sleeps(f"n{n}", 0.3) for n in range(5)}))
     with pytest.raises(GraphDrained, match="enough"):
         acts.run(app)
     stored = app.get_state(CONFIG).values["log"]
@@ -169,7 +169,7 @@ def test_l18_an_attached_graph_is_drained(acts: Acts) -> None:
 
 
 def test_l18_a_drain_reaches_out_of_a_subgraph(acts: Acts) -> None:
-    inner = line(None, a=cancels(acts), **{f"n{n}": sleeps(f"n{n}", 0.05) for n in range(5)})
+    inner = line(None, a=cancels(acts), **{f"n{n}": sleeps(f"n{n}", 0.3) for n in range(5)})
     app = with_ledger(line(acts.saver, sub=inner, after=says("after")))
     with pytest.raises(GraphDrained):
         acts.run(app)
@@ -352,4 +352,25 @@ def test_l54_an_attached_graph_says_that_it_has_ended(acts: Acts, attached: bool
     acts.run(with_ledger(app) if attached else app, {"a": "in"})
 
     assert ("succeeded" if attached else "idle") == newest(acts).status
+    assert [] == acts.saver.ledger.verify()
+
+
+@pytest.mark.parametrize("how", ["new input", "update_state", "cancel"])
+def test_l46_no_attempt_of_a_run_that_is_over_waits_for_an_answer(acts: Acts, how: str) -> None:
+    """However it came to its end: its questions are closed, and so are the attempts that asked them."""
+
+    def body(frame: Frame) -> Any:
+        return {"log": [interrupt("sure?")]}
+
+    app = line(acts.saver, a=says("a"), b=acts.node("b", body))
+    acts.run(app)
+    run_id = newest(acts).run_id
+    if how == "new input":
+        acts.run(line(acts.saver, a=says("a")))
+    elif how == "update_state":
+        app.update_state(CONFIG, {"log": ["edited"]})
+    else:
+        acts.saver.ledger.cancel(run_id)
+
+    assert ["cancelled"] == [str(attempt.status) for attempt in acts.saver.ledger.attempts(run_id)]
     assert [] == acts.saver.ledger.verify()

@@ -97,5 +97,11 @@ SELECT
     effect, started_us, ended_us, authorized_us, function, arguments
 FROM attempt WHERE run = :run;
 
+-- name: attempts_paused
+SELECT
+    attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,
+    effect, started_us, ended_us, authorized_us, function, arguments
+FROM attempt WHERE run = :run AND status = 'paused';
+
 -- name: attempts_of_run_delete
 DELETE FROM attempt WHERE run = :run;
