@@ -55,6 +55,8 @@ class LangGraphExtError(Exception):
 class InvalidArgument(LangGraphExtError, ValueError):
     """An argument that can never be accepted; nothing was written.
 
+    (If it is what an effect's call answered, that call was made, and the effect is in doubt.)
+
     Codes: `invalid_argument`; `effect_undeclared` (an effect in a node that is declared without), `memo_scope` (a memo
     cannot have this owner), `output_limit` (a value is too large to be kept), `invalid_usage` (what a model call is
     said to have used, or to cost, can be no such amount).

@@ -56,7 +56,7 @@ class Fates:
     """Orders that are to be charged."""
     recorded: frozenset[str]
     unrecorded: frozenset[str]
-    """Charged, and in doubt."""
+    """Charged, and no receipt on record."""
     begun: frozenset[str]
     """Not charged, and in doubt."""
     times: Counter[str]
@@ -76,6 +76,16 @@ class Fates:
     def repeated(self) -> frozenset[str]:
         """Charged more often than once; the promise is that this stays empty."""
         return frozenset(order for order, times in self.times.items() if times > 1)
+
+    @property
+    def missed(self) -> frozenset[str]:
+        """Due, and never charged."""
+        return frozenset(order for order in self.due if not self.times[order])
+
+    @property
+    def not_due(self) -> frozenset[str]:
+        """Charged, and not to be."""
+        return frozenset(self.times) - self.due
 
     @property
     def once(self) -> bool:

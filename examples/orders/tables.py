@@ -58,15 +58,23 @@ def charges(fates: Fates) -> Table:
     columns = ["at the second kill", "afterwards", "> count", "orders"]
     table = _table(f"The {len(fates.due)} charges, counted at the bank", columns)
     rows = [
-        ("charged, receipt on record", "not called again", fates.recorded),
-        ("charged, no receipt: in doubt", "found at the bank, not charged again", fates.unrecorded),
-        ("begun, not charged: in doubt", "not found at the bank, charged then", fates.begun),
-        ("not begun", "charged", fates.untouched),
-        ("", "CHARGED MORE THAN ONCE", fates.repeated),
+        ("charged, receipt on record", "not charged again", fates.recorded),
+        ("charged, no receipt on record", "not charged again", fates.unrecorded),
+        ("begun, not charged: in doubt", "charged then", fates.begun),
+        ("not begun", "charged then", fates.untouched),
     ]
-    for at_kill, afterwards, orders in rows:
-        _row(table, at_kill, afterwards, len(orders), " ".join(sorted(orders)))
+    for at_kill, as_promised, orders in rows:
+        _row(table, at_kill, as_promised, *_counted(orders - fates.repeated - fates.missed))
+        for afterwards, broken in (("CHARGED MORE THAN ONCE", fates.repeated), ("NOT CHARGED", fates.missed)):
+            if orders & broken:
+                _row(table, at_kill, afterwards, *_counted(orders & broken))
+    if fates.not_due:
+        _row(table, "not to be charged", "CHARGED", *_counted(fates.not_due))
     return table
+
+
+def _counted(orders: frozenset[str]) -> tuple[int, str]:
+    return len(orders), " ".join(sorted(orders))
 
 
 def checkpoints(history: Iterable[Checkpoint], workers: Sequence[Ended]) -> Table:

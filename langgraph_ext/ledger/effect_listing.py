@@ -93,7 +93,7 @@ def ask_to_resolve(
     Raises:
         InvalidArgument: It says neither, or both, or the receipt cannot be encoded.
     """
-    if happened not in (False, None) or (receipt is NO_RECEIPT) is (happened is None):
+    if not (happened is None or happened is False) or (receipt is NO_RECEIPT) is (happened is None):
         raise InvalidArgument(
             f"effect {effect_id!r}: give either receipt=, what the outside has to show for it, or happened=False"
         )
@@ -117,7 +117,7 @@ def receipt_of(value: Any, serde: Serde | None, *, what: str = "receipt") -> Rec
     """A receipt as it is stored: as JSON, which anybody can read, if it is that; else as the serde has it.
 
     Raises:
-        InvalidArgument: It is no JSON, and the serde (or none) encodes nothing.
+        InvalidArgument: It is no JSON, and the serde, if there is one that encodes, cannot encode it.
     """
     try:
         return Receipt("json", canonical.encode_plain(value, where=what))
@@ -125,7 +125,10 @@ def receipt_of(value: Any, serde: Serde | None, *, what: str = "receipt") -> Rec
         dumps = getattr(serde, "dumps_typed", None)
         if dumps is None:
             raise InvalidArgument(f"{error}; give the {what} as JSON, or a ledger a serde that encodes it") from None
-    return Receipt(*dumps(value))
+    try:
+        return Receipt(*dumps(value))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgument(f"the {what} is neither JSON nor anything that the serde encodes: {error}") from error
 
 
 def effects_given_out(found: Iterable[Found], serde: Serde | None) -> list[Effect]:

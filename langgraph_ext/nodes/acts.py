@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import inspect
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from langgraph.errors import GraphBubbleUp
 
@@ -27,6 +27,7 @@ from langgraph_ext.ledger.effect_rows import Held, Receipt
 from langgraph_ext.ledger.effects import Begun, Done, InDoubt, ToCall
 from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.ledger.listing import value_of
+from langgraph_ext.nodes.callables import check_takes_one, is_async, left_unawaited, name_of
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.place import Place
 from langgraph_ext.saver.refusals import refuse
@@ -90,8 +91,9 @@ class Actor:
 
     def inside(self, fn: Any) -> None:
         """As `Frame.inside`."""
-        if not callable(fn) or inspect.iscoroutinefunction(fn):
-            raise InvalidArgument(f"inside: {fn!r} is no plain function; a transaction waits for nobody")
+        if not callable(fn) or is_async(fn):
+            raise InvalidArgument(f"inside: {name_of(fn)} is no plain function; a transaction waits for nobody")
+        check_takes_one(fn, "inside", "tx")
         if self._inside is None:
             raise InvalidArgument("inside: the body has ended; what belongs to its end must be registered before")
         self._inside.append(partial(_without_signals, fn))
@@ -104,6 +106,9 @@ class Actor:
 
     def once(self, name: str, payload: Any, call: Callable[[str], Any], *, part: str | None, named: Named) -> Any:
         """As `Frame.once`."""
+        if is_async(call):
+            raise InvalidArgument(f"effect {name!r}: {name_of(call)} is async; write `await frame.aonce(…)`")
+        check_takes_one(call, f"effect {name!r}", "the key")
         wanted = self._wanted(name, payload, part, named)
         begun = self._commit(self._begin(wanted))
         if isinstance(begun, Done):
@@ -115,9 +120,10 @@ class Actor:
         return self._called(self._commit(self._again(begun)), call)
 
     async def aonce(
-        self, name: str, payload: Any, call: Callable[[str], Awaitable[Any]], *, part: str | None, named: Named
+        self, name: str, payload: Any, call: Callable[[str], Any], *, part: str | None, named: Named
     ) -> Any:
         """As `Frame.aonce`."""
+        check_takes_one(call, f"effect {name!r}", "the key")
         wanted = self._wanted(name, payload, part, named)
         begun = await self._acommit(self._begin(wanted))
         if isinstance(begun, Done):
@@ -133,7 +139,7 @@ class Actor:
     def _called(self, effect: Held, call: Callable[[str], Any]) -> Any:
         with self._running(effect):
             try:
-                answer = call(effect.key.text)
+                answer = _answered(effect, call(effect.key.text))
                 receipt = self._packed(answer)
             except BaseException as error:
                 try:
@@ -149,10 +155,10 @@ class Actor:
                 raise
         return answer
 
-    async def _acalled(self, effect: Held, call: Callable[[str], Awaitable[Any]]) -> Any:
+    async def _acalled(self, effect: Held, call: Callable[[str], Any]) -> Any:
         with self._running(effect):
             try:
-                answer = await call(effect.key.text)
+                answer = await _awaited(call(effect.key.text))
                 receipt = self._packed(answer)
             except BaseException as error:
                 try:
@@ -205,25 +211,39 @@ class Actor:
         except EffectNotDone:
             self._commit(partial(effects.not_happened, effect_id=effect.effect_id))
             return self._called(self._commit(self._begin(wanted)).effect, call)
+        self._check_probed(effect, answer)
         self._commit(partial(effects.commit, effect_id=effect.effect_id, receipt=self._packed(answer)))
         return answer
 
-    async def _aprobed(self, wanted: _Wanted, effect: Held, call: Callable[[str], Awaitable[Any]]) -> Any:
+    async def _aprobed(self, wanted: _Wanted, effect: Held, call: Callable[[str], Any]) -> Any:
         assert self._declared.probe is not None, 'on_unknown="probe" comes with one'
         try:
-            answer = self._declared.probe(effect.key.text)
-            if hasattr(answer, "__await__"):
-                answer = await answer
+            answer = await _awaited(self._declared.probe(effect.key.text))
         except EffectNotDone:
             await self._acommit(partial(effects.not_happened, effect_id=effect.effect_id))
             return await self._acalled((await self._acommit(self._begin(wanted))).effect, call)
+        self._check_probed(effect, answer)
         await self._acommit(partial(effects.commit, effect_id=effect.effect_id, receipt=self._packed(answer)))
         return answer
+
+    def _check_probed(self, effect: Held, answer: Any) -> None:
+        """What a lookup gives for "nothing found" must not be taken for a receipt: nobody would ever act."""
+        if answer is None or left_unawaited(answer):
+            said = "None" if answer is None else "something to await"
+            self._stop_in_doubt(
+                effect,
+                f"the probe of effect {effect.name!r} ({effect.effect_id}) answered {said}: no receipt, and no "
+                "EffectNotDone, so it stays in doubt; mend the probe, or record what came of it with "
+                "ledger.resolve_effect(effect_id, …), then invoke again",
+            )
+
+    def _stop_in_doubt(self, effect: Held, why: str) -> NoReturn:
+        notices.in_doubt(self._place.thread_id, effect.attempt_id, (effect.effect_id,))
+        refuse(RecoveryRequired(why, details={"effect_id": effect.effect_id, "attempt_id": effect.attempt_id}))
 
     def _again(self, begun: InDoubt) -> Callable[..., Held]:
         """The transaction that takes an effect in doubt over, if it was declared, or authorized, to be repeated."""
         held = begun.effect
-        about: dict[str, object] = {"effect_id": held.effect_id, "attempt_id": held.attempt_id}
         if begun.live:
             refuse(
                 AdmissionError(
@@ -231,17 +251,14 @@ class Actor:
                     "invoke again when that has ended",
                     code="attempt_running",
                     retryable=True,
-                    details=about,
+                    details={"effect_id": held.effect_id, "attempt_id": held.attempt_id},
                 )
             )
         if self._declared.on_unknown != "retry" and not self._authorized:
-            notices.in_doubt(self._place.thread_id, held.attempt_id, (held.effect_id,))
-            refuse(
-                RecoveryRequired(
-                    f"nobody knows whether effect {held.name!r} ({held.effect_id}) happened; find out, and record it "
-                    "with ledger.resolve_effect(effect_id, …), then invoke again",
-                    details=about,
-                )
+            self._stop_in_doubt(
+                held,
+                f"nobody knows whether effect {held.name!r} ({held.effect_id}) happened; find out, and record it "
+                "with ledger.resolve_effect(effect_id, …), then invoke again",
             )
         return partial(effects.again, effect_id=held.effect_id)
 
@@ -295,6 +312,21 @@ class Actor:
     def _receipt(self, effect: Held) -> Any:
         assert effect.receipt is not None, "a committed effect has one"
         return value_of(effect.receipt.type, effect.receipt.data, self._place.saver.serde)
+
+
+def _answered(effect: Held, answer: Any) -> Any:
+    """What a call answered, which must not be something that nobody will await."""
+    if left_unawaited(answer):
+        raise InvalidArgument(
+            f"effect {effect.name!r}: its call answered something to await, so nobody knows what it did; "
+            "write `await frame.aonce(…)`"
+        )
+    return answer
+
+
+async def _awaited(answer: Any) -> Any:
+    """A plain function may answer at once, or hand on what another one gave it to await."""
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 def _fenced(tx: Tx, thread_id: str, key: FrameKey, act: Callable[..., T], now_us: int) -> T:

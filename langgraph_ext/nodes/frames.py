@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class Frame:
                 nothing of the settlement is stored and the attempt has failed; the invocation ends with that error.
 
         Raises:
-            InvalidArgument: It is an async function or none, or the body has ended.
+            InvalidArgument: It is an async function or none, takes no argument, or the body has ended.
         """
         self.actor.inside(fn)
 
@@ -93,7 +93,9 @@ class Frame:
 
         Raises:
             InvalidArgument: The node is declared without effects (`effect_undeclared`), a name is used twice without
-                `part=`, the payload is no JSON, or both `key` and `base_key` are given.
+                `part=`, the payload is no JSON, both `key` and `base_key` are given, or `call` is no function of one
+                argument, or async. Nothing was begun then. A function that is none of these, and yet answers something
+                to await, is in doubt, as is one whose answer cannot be stored.
             ConflictError: The key was used with another payload (`idempotency_conflict`), or the attempt is no longer
                 this one (`attempt_mismatch`); as a signal to LangGraph.
             RecoveryRequired: The effect is in doubt, and the node stops at that; as a signal to LangGraph.
@@ -104,13 +106,13 @@ class Frame:
         self,
         name: str,
         payload: Any,
-        call: Callable[[str], Awaitable[Any]],
+        call: Callable[[str], Any],
         *,
         part: str | None = None,
         key: str | None = None,
         base_key: str | None = None,
     ) -> Any:
-        """As `once`, for a call that is awaited."""
+        """As `once`, for a call that is awaited. A plain function that answers at once will do; it holds the loop."""
         return await self.actor.aonce(name, payload, call, part=part, named=Named(key, base_key))
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar, overload
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger.attempts import EffectClass
 from langgraph_ext.nodes import door
+from langgraph_ext.nodes.callables import check_takes_one, is_async, is_generator, name_of
 from langgraph_ext.nodes.called import Called, called_with, own
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.frames import entered, left
@@ -65,16 +66,17 @@ def durable(
         fn: The function. A parameter named `frame` is given the attempt's `Frame`.
         effect: What the body does to the outside world. `"none"`: nothing. `"write"`: it acts by `frame.once` only.
             `"opaque"`: it acts otherwise, so that an attempt that was interrupted is always in doubt.
-        kind: What the node is, for whoever lists its attempts.
+        kind: What the node is, for whoever lists its attempts. Text that is not empty.
         max_attempts: Bounds the attempts of one visit, over retries, resumes and crashes together; None leaves that to
             LangGraph's policies.
         on_unknown: What to do when an earlier attempt left an effect in doubt: `"stop"` until somebody says how it
-            went, `"retry"` with the same idempotency key, or ask `probe`.
-        probe: `probe(key)` returns the receipt, or raises `EffectNotDone`.
+            went, `"retry"` with the same idempotency key, or ask `probe`. The latter two are for `effect="write"`.
+        probe: `probe(key)` returns the receipt, or raises `EffectNotDone`. None is neither: the effect stays in doubt,
+            and the run stops (`recovery_required`). It may be async if `fn` is.
         accepts_steering: Whether its attempts are given what others have told the run, in `frame.steering`.
 
     Raises:
-        InvalidArgument: An option is none of these, or they contradict each other.
+        InvalidArgument: An option is none of these, or they contradict each other; or `fn` is a generator or a class.
     """
     declared = _declared(effect, kind, max_attempts, on_unknown, probe, bool(accepts_steering))
     return _wrapped(fn, declared) if fn is not None else functools.partial(_wrapped, declared=declared)
@@ -87,8 +89,13 @@ def _declared(
         raise InvalidArgument(f'durable: effect is {effect!r}; it must be "none", "write" or "opaque"')
     if on_unknown not in ("stop", "retry", "probe"):
         raise InvalidArgument(f'durable: on_unknown is {on_unknown!r}; it must be "stop", "retry" or "probe"')
+    if on_unknown != "stop" and effect != "write":
+        raise InvalidArgument(f'durable: on_unknown={on_unknown!r} is for effect="write"; effect is {effect!r}')
     if (on_unknown == "probe") != (probe is not None):
         raise InvalidArgument('durable: on_unknown="probe" and probe=fn go together')
+    if probe is not None:
+        check_takes_one(probe, "durable: probe", "the key")
+    _check_kind(kind)
     if max_attempts is not None and (type(max_attempts) is not int or max_attempts < 1):
         raise InvalidArgument(f"durable: max_attempts is {max_attempts!r}; it must be a whole number from 1, or None")
     return Declared(
@@ -101,16 +108,46 @@ def _declared(
     )
 
 
-def _wrapped(fn: Callable[..., Any], declared: Declared) -> Callable[..., Any]:
+def _check_kind(kind: object) -> None:
+    if kind is None:
+        return
+    if not isinstance(kind, str) or not kind:
+        raise InvalidArgument(f"durable: kind is {kind!r}; it must be text, and not empty")
+    try:
+        kind.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"durable: kind {kind!r} is not valid Unicode: {error.reason}") from None
+
+
+def _signature(fn: Any, declared: Declared) -> inspect.Signature:
+    """Of a function whose calls can be attempts.
+
+    Raises:
+        InvalidArgument: A call of it does not run its body, or its probe could not be awaited.
+    """
     if not callable(fn):
         raise InvalidArgument(f"durable: {fn!r} is no function")
-    signature = inspect.signature(fn)
+    name = name_of(fn)
+    if inspect.isclass(fn):
+        raise InvalidArgument(f"durable: {name} is a class; give a function, a method, or an object that can be called")
+    if is_generator(fn):
+        raise InvalidArgument(f"durable: {name} is a generator, of which a call runs nothing; return the result")
+    if is_async(declared.probe) and not is_async(fn):
+        raise InvalidArgument(f"durable: {name} is sync and its probe async: nobody would await it; give a sync one")
+    try:
+        return inspect.signature(fn)
+    except ValueError as error:
+        raise InvalidArgument(f"durable: {name} does not tell its parameters: {error}; wrap it in a function") from None
+
+
+def _wrapped(fn: Callable[..., Any], declared: Declared) -> Callable[..., Any]:
+    signature = _signature(fn, declared)
     wants_frame = "frame" in signature.parameters
 
     def given(kwargs: dict[str, Any], frame: Any) -> dict[str, Any]:
         return {**kwargs, "frame": frame} if wants_frame else kwargs
 
-    wrapped: Any = (_awrapper if inspect.iscoroutinefunction(fn) else _wrapper)(fn, declared, given)
+    wrapped: Any = (_awrapper if is_async(fn) else _wrapper)(fn, declared, given)
     setattr(wrapped, DECLARED, declared.told)
     if wants_frame:  # which LangGraph must not look for
         shown = [parameter for name, parameter in signature.parameters.items() if name != "frame"]

@@ -8,6 +8,7 @@ What it does about models stands in call_handler.py.
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import UUID
 
@@ -75,14 +76,14 @@ class LedgerCallbackHandler(CallHandler):
         fail_fast: int | None = None,
     ) -> None:
         super().__init__()
-        if not 0.1 <= lease_ttl_seconds <= 86_400:
-            raise InvalidArgument(f"lease_ttl_seconds is {lease_ttl_seconds!r}; it must lie between 0.1 and 86,400")
+        if not _is_time(lease_ttl_seconds) or not 0.1 <= lease_ttl_seconds <= 86_400:
+            raise InvalidArgument(f"lease_ttl_seconds is {lease_ttl_seconds!r}; it must be a number, 0.1 to 86,400")
         if on_busy not in ("reject", "wait"):
             raise InvalidArgument(f'on_busy is {on_busy!r}; it must be "reject" or "wait"')
         if on_open_questions not in ("reject", "supersede"):
             raise InvalidArgument(f'on_open_questions is {on_open_questions!r}; it must be "reject" or "supersede"')
-        if wait_seconds < 0:
-            raise InvalidArgument(f"wait_seconds is {wait_seconds!r}; it must not be negative")
+        if not _is_time(wait_seconds) or wait_seconds < 0:
+            raise InvalidArgument(f"wait_seconds is {wait_seconds!r}; it must be a number of seconds, 0 or more")
         for name, most in (("max_transitions", max_transitions), ("fail_fast", fail_fast)):
             if most is not None and (type(most) is not int or most < 1):
                 raise InvalidArgument(f"{name} is {most!r}; it must be a whole number from 1, or None")
@@ -152,6 +153,10 @@ class LedgerCallbackHandler(CallHandler):
             invocation.give_back(error is None, error)
 
 
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
 def with_ledger(
     graph: G,
     *,
@@ -183,8 +188,10 @@ def with_ledger(
         fail_fast: After how many failed visits in a row that called a model nothing more is called.
 
     Raises:
-        InvalidArgument: An option is out of range, or the graph has another checkpointer.
+        InvalidArgument: An option is out of range, the graph has another checkpointer, or is not compiled.
     """
+    if not hasattr(graph, "checkpointer") or not hasattr(graph, "with_config"):
+        raise InvalidArgument(f"with_ledger: {type(graph).__name__} is no compiled graph; pass builder.compile(…)")
     if graph.checkpointer is not None and not hasattr(graph.checkpointer, "ledger"):
         raise InvalidArgument(
             f"with_ledger: the graph's checkpointer is {type(graph.checkpointer).__name__}; compile it with "

@@ -15,7 +15,7 @@ from langgraph.checkpoint.base import CheckpointMetadata, get_checkpoint_metadat
 from langgraph_ext import canonical
 from langgraph_ext.errors import InvalidArgument
 
-__all__ = ["Address", "address_of", "config_of", "encode_metadata", "needle_of", "text"]
+__all__ = ["Address", "address_of", "check_serde", "config_of", "encode_metadata", "needle_of", "text"]
 
 
 class Address(NamedTuple):
@@ -69,6 +69,18 @@ def text(value: object, name: str, method: str) -> str:
         except UnicodeEncodeError as error:
             raise InvalidArgument(f"{method}: {name} {value!r} is not valid Unicode ({error.reason})") from error
     return value
+
+
+def check_serde(serde: object) -> None:
+    """A serializer is one, or None: typed, or plain as LangGraph still takes them.
+
+    Raises:
+        InvalidArgument: It has not the methods.
+    """
+    pairs = (("dumps_typed", "loads_typed"), ("dumps", "loads"))
+    has_one = any(all(callable(getattr(serde, name, None)) for name in pair) for pair in pairs)
+    if serde is not None and (isinstance(serde, type) or not has_one):
+        raise InvalidArgument(f"serde is {serde!r}; it must be a serializer, with dumps_typed and loads_typed, or None")
 
 
 def config_of(thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> RunnableConfig:

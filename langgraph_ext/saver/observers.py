@@ -7,18 +7,19 @@ event follows.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from langgraph_ext.database import Tx
-from langgraph_ext.errors import StoreError
+from langgraph_ext.errors import InvalidArgument, StoreError
 from langgraph_ext.ledger import RunLedger
 from langgraph_ext.ledger.order import behind
 from langgraph_ext.ledger.records import Event
 
-__all__ = ["Observer", "OnEvent", "OnObserverError"]
+__all__ = ["Observer", "OnEvent", "OnObserverError", "observer_of"]
 
 OnEvent = Callable[[Event], object]
 OnObserverError = Callable[[Event, Exception], object]
@@ -26,6 +27,19 @@ OnObserverError = Callable[[Event, Exception], object]
 _LOGGER = logging.getLogger("langgraph_ext")
 
 _PAGE = 256
+
+
+def observer_of(on_event: OnEvent | None, on_error: OnObserverError | None) -> Observer | None:
+    """An observer, if there is a function to be told.
+
+    Raises:
+        InvalidArgument: One of them is no plain function.
+    """
+    given: dict[str, object] = {"on_event": on_event, "on_observer_error": on_error}
+    for name, fn in given.items():
+        if fn is not None and (not callable(fn) or inspect.iscoroutinefunction(fn)):
+            raise InvalidArgument(f"{name} is {fn!r}; it must be a plain function, which nobody awaits, or None")
+    return None if on_event is None else Observer(on_event, on_error)
 
 
 class Observer:

@@ -24,11 +24,12 @@ class Removal(BaseCheckpointSaver[Any]):
         """Delete everything of a thread; nothing happens when there is no such thread.
 
         Raises:
+            InvalidArgument: No thread is named.
             LeaseError: Another process is running it, under a lease (`thread_busy`).
         """
         self.database.transact(
             retention.delete_thread,
-            text(str(thread_id), "thread_id", "delete_thread"),
+            _text(thread_id, "thread_id", "delete_thread"),
             stored_us=self.database.clock_us(),
         )
 
@@ -36,7 +37,7 @@ class Removal(BaseCheckpointSaver[Any]):
         """As `delete_thread`."""
         await self.database.atransact(
             retention.delete_thread,
-            text(str(thread_id), "thread_id", "delete_thread"),
+            _text(thread_id, "thread_id", "delete_thread"),
             stored_us=self.database.clock_us(),
         )
 
@@ -96,10 +97,15 @@ class Removal(BaseCheckpointSaver[Any]):
             await self.database.atransact(transaction, thread_id, stored_us=self.database.clock_us())
 
 
-def _texts(values: Sequence[object], name: str, method: str) -> Sequence[str]:
-    if isinstance(values, str):
-        raise InvalidArgument(f"{method}: {values!r} is one {name}; pass a list of them")
-    return [text(str(value), name, method) for value in values]
+def _texts(values: Sequence[object] | None, name: str, method: str) -> Sequence[str]:
+    if values is None or isinstance(values, str):
+        raise InvalidArgument(f"{method}: {values!r} is no list; pass a list of each {name}")
+    return [_text(value, name, method) for value in values]
+
+
+def _text(value: object, name: str, method: str) -> str:
+    """An id as text, as LangGraph's savers take numbers and UUIDs too; None is a name that is missing."""
+    return text(value if value is None else str(value), name, method)
 
 
 def _prune_by(strategy: str) -> Callable[..., None]:

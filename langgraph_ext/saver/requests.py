@@ -24,13 +24,17 @@ def run_key_in(config: RunnableConfig) -> str | None:
     """The name that a caller gives to its request.
 
     Raises:
-        InvalidArgument: It is no text, or empty, or too long.
+        InvalidArgument: It is no text, or empty, too long, or not valid Unicode.
     """
     run_key = config["configurable"].get("run_key")
     if run_key is None:
         return None
     if not isinstance(run_key, str) or not run_key or len(run_key) > _LONGEST:
         raise InvalidArgument(f"run_key is {run_key!r}; it must be text of 1 to {_LONGEST} characters")
+    try:
+        run_key.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"run_key {run_key!r} is not valid Unicode: {error.reason}") from None
     return run_key
 
 

@@ -31,13 +31,13 @@ from langgraph_ext.ledger.holds import Holds
 from langgraph_ext.ledger.renewal import Renewal
 from langgraph_ext.saver import delta, host, listing, reading
 from langgraph_ext.saver.attached import Attached
-from langgraph_ext.saver.config import Address, address_of
+from langgraph_ext.saver.config import Address, address_of, check_serde
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
 from langgraph_ext.saver.failed import Failed
 from langgraph_ext.saver.identity import Seen
 from langgraph_ext.saver.loops import Loops
-from langgraph_ext.saver.observers import Observer, OnEvent, OnObserverError
+from langgraph_ext.saver.observers import OnEvent, OnObserverError, observer_of
 from langgraph_ext.saver.putting import Putting
 from langgraph_ext.saver.recent import Recent
 from langgraph_ext.saver.removal import Removal
@@ -71,7 +71,7 @@ class LedgerSaver(Removal, Putting, Writing, Closing):
         on_observer_error: Called with the event and the error when `on_event` raises; logged by default.
 
     Raises:
-        InvalidArgument: The URL names no database this package can open, or `concurrency` is neither word.
+        InvalidArgument: The URL names no database this package can open, or another argument is not what it must be.
 
     Every method may raise `StoreError` (see its codes) and, for input that can never be stored, `InvalidArgument`.
     """
@@ -86,12 +86,14 @@ class LedgerSaver(Removal, Putting, Writing, Closing):
         on_event: OnEvent | None = None,
         on_observer_error: OnObserverError | None = None,
     ) -> None:
+        check_serde(serde)
         super().__init__(serde=serde)
         if concurrency not in ("refuse", "allow"):
             raise InvalidArgument(f'concurrency is {concurrency!r}; it must be "refuse" or "allow"')
+        observer = observer_of(on_event, on_observer_error)
         self.concurrency = concurrency
         self.database = url if isinstance(url, Database) else open_database(url, fsync=fsync)
-        self.observer = Observer(on_event, on_observer_error) if on_event else None
+        self.observer = observer
         self.invocation_id = uuid4().hex
         """Stands for this saver in the leases that its durable nodes take."""
         self.attached = Attached()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph_ext import RunLedger
 from langgraph_ext.database import open_database
@@ -122,6 +123,15 @@ def test_a_receipt_that_is_no_json_needs_a_serde(
     assert "msgpack" == plain.receipt_type
 
 
+def test_l31_what_the_serde_cannot_encode_is_no_receipt(in_doubt: Rows) -> None:
+    """It is refused as what can never be stored; the effect stays in doubt."""
+    with RunLedger(in_doubt.path, serde=JsonPlusSerializer()) as ledger:
+        with pytest.raises(InvalidArgument, match="receipt"):
+            ledger.resolve_effect("e1", receipt=print)
+
+        assert EffectStatus.STARTED == ledger.effects()[0].status
+
+
 class Serde:
     """One that shows what it was given."""
 
@@ -195,7 +205,15 @@ def test_l31_an_event_of_it_is_at_its_task(in_doubt: Rows, reader: Reader) -> No
 
 @pytest.mark.parametrize(
     "given",
-    [{}, {"receipt": 1, "happened": False}, {"happened": True}, {"receipt": 1, "happened": True}, {"receipt": {1}}],
+    [
+        {},
+        {"receipt": 1, "happened": False},
+        {"happened": True},
+        {"happened": 0},
+        {"receipt": 1, "happened": True},
+        {"receipt": 1, "happened": 0},
+        {"receipt": {1}},
+    ],
 )
 def test_l31_what_says_nothing_or_two_things_is_refused(in_doubt: Rows, reader: Reader, given: Any) -> None:
     with pytest.raises(InvalidArgument):

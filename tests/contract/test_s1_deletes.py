@@ -188,6 +188,17 @@ def test_s1_prune_refuses_a_strategy_it_does_not_know(store: Driver, threads: di
     assert ("invalid_argument", before) == (caught.value.code, everything(store))
 
 
+@pytest.mark.parametrize("call", ["delete_thread", "prune", "delete_for_runs", "prune nothing"])
+def test_s1_a_name_that_is_missing_is_not_the_name_none(store: Driver, call: str) -> None:
+    """None is a thread that somebody forgot to name; one that is called "None" keeps what it has."""
+    store.save(cid(1), thread="None", meta=metadata(1, run_id="None"))
+    method, _, nothing = call.partition(" ")
+    with pytest.raises(InvalidArgument):
+        store.call(method, None if nothing or method == "delete_thread" else [None])
+
+    assert 1 == len(store.list(whole("None")))
+
+
 def test_s1_prune_leaves_writes_that_wait_for_a_newer_checkpoint(store: Driver, threads: dict[str, list[str]]) -> None:
     """Under durability async writes overtake their checkpoint: those of the next one stay, those of a lost one go."""
     store.delete_for_runs(["t-run2"])

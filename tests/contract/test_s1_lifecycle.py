@@ -207,6 +207,29 @@ def test_s1_an_unknown_level_of_fsync_is_refused(backend: SqliteBackend) -> None
         LedgerSaver(backend.url(), fsync="sometimes")  # type: ignore[arg-type]
 
 
+async def tell(*_: Any) -> None:
+    """What no saver would await."""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"serde": 5},
+        {"serde": 0},
+        {"serde": JsonPlusSerializer},
+        {"on_event": 5},
+        {"on_event": ""},
+        {"on_event": tell},
+        {"on_event": print, "on_observer_error": 5},
+        {"on_observer_error": tell},
+    ],
+)
+def test_s1_what_could_never_be_called_is_refused_at_once(backend: SqliteBackend, given: Any) -> None:
+    """Not at the first value, or the first event."""
+    with pytest.raises(InvalidArgument, match=r"^(serde|on_event|on_observer_error) is "):
+        LedgerSaver(backend.url(), **given)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_s1_a_forked_child_is_refused(store: Driver) -> None:

@@ -41,6 +41,16 @@ def test_a_program_in_the_documentation_runs_as_printed(code: str, output: str |
     assert output is None or output == ran.stdout
 
 
+@pytest.mark.slow
+def test_the_programs_of_durable_nodes_may_be_run_again_in_one_folder(tmp_path: Path) -> None:
+    """As somebody does who tries one after the other, and the first once more: none finds what another has left."""
+    page = (ROOT / "docs" / "durable-nodes.md").read_text("utf-8")
+    for found in [*PROGRAM.finditer(page)] * 2:
+        command = [sys.executable, "-W", "error", "-c", found["code"]]
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+        assert (0, "", found["output"]) == (ran.returncode, ran.stderr, ran.stdout)
+
+
 def test_the_readme_has_a_program() -> None:
     """The pattern above still finds the README's example, in 15 lines, with the output it prints."""
     [(code, output)] = PROGRAM.findall((ROOT / "README.md").read_text("utf-8"))
