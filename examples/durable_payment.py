@@ -2,7 +2,7 @@
 
     langgraph-ext crash-test examples.durable_payment:scenario --points before,after
 
-The payment service does not look whether it has charged under a key before: that no charge is made twice is the ledger's
+The payment service does not look whether it has charged under a key before: that none is made twice is the ledger's
 doing. Where a process dies in the middle of a charge nobody can know what came of it; the run stops, and the scenario
 looks it up, as a person would, at the service.
 """
@@ -14,7 +14,7 @@ from typing import Any, TypedDict
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 
-from langgraph_ext import Frame, LedgerSaver, durable, with_ledger
+from langgraph_ext import LedgerSaver, durable, frame, with_ledger
 from langgraph_ext.errors import RecoveryRequired
 from langgraph_ext.testing import EffectLog
 
@@ -38,9 +38,9 @@ def build(effects: EffectLog) -> Any:
         return {"approved": interrupt("charge it?")}
 
     @durable(effect="write")
-    def charge(order: Order, frame: Frame) -> Order:
+    def charge(order: Order) -> Order:
         cents = order["cents"]
-        receipt = frame.once("charge", {"cents": cents}, lambda key: pay(key, cents), key="charge order-7")
+        receipt = frame().once("charge", {"cents": cents}, lambda key: pay(key, cents), key="charge order-7")
         return {"receipt": receipt}
 
     builder = StateGraph(Order).add_node(approve).add_node(charge)
