@@ -34,12 +34,12 @@ def build(effects: EffectLog) -> Any:
         effects.record(key, cents=cents)  # stands for the payment service
         return f"receipt of {key}"
 
-    def approve(order: Order) -> Order:
+    def approve(state: Order) -> Order:
         return {"approved": interrupt("charge it?")}
 
     @durable(effect="write")
-    def charge(order: Order) -> Order:
-        cents = order["cents"]
+    def charge(state: Order) -> Order:
+        cents = state["cents"]
         receipt = frame().once("charge", {"cents": cents}, lambda key: pay(key, cents), key="charge order-7")
         return {"receipt": receipt}
 
