@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from langgraph_ext.cli.crash_progress import shown_progress
 from langgraph_ext.cli.ending import Status, exits_with_code
 from langgraph_ext.cli.options import JsonOption
 from langgraph_ext.cli.plain import plain
@@ -18,8 +19,8 @@ from langgraph_ext.cli.printing import Printer, print_json
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.render import Line, Part, escape
 from langgraph_ext.testing import CrashFinding, CrashReport, crash_at_every_commit
-from langgraph_ext.testing.endings import AtMost
 from langgraph_ext.testing.points import POINTS, Point
+from langgraph_ext.testing.problems import AtMost
 from langgraph_ext.testing.report import lines_of
 
 __all__ = ["crash_test"]
@@ -57,12 +58,39 @@ def crash_test(
     resumes: Annotated[
         int, typer.Option("--resumes", metavar="N", min=1, help="In how many processes it may be gone on with.")
     ] = 1,
+    max_broken: Annotated[
+        int, typer.Option("--max-broken", metavar="N", min=1, help="Stop after so many kills with findings.")
+    ] = 10,
+    workers: Annotated[
+        int,
+        typer.Option(
+            "--workers", metavar="N", min=1, help="How many kills at once, if runs do not disturb each other."
+        ),
+    ] = 1,
+    ignore_fact: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ignore-fact",
+            metavar="NAME",
+            help="A fact of effects that is not compared; * for all.",
+            show_default=False,
+        ),
+    ] = None,
+    ignore_state: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ignore-state",
+            metavar="CHANNEL",
+            help="A part of the state that is not compared; * for all.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Kill a scenario at every commit, go on with it, and print what was wrong then.
 
     The scenario is a function (db_url, effects) that starts or resumes a run; see docs/testing.md. Exit status 1 when
-    something was found; the databases with findings are kept.
+    something was found, or nothing was tested; the databases with findings are kept. A terminal is shown how far it is.
     """
     with exits_with_code():
         report = _report(
@@ -73,6 +101,10 @@ def crash_test(
             at_most=_at_most(at_most or []),
             timeout_seconds=timeout,
             resumes=resumes,
+            max_broken=max_broken,
+            workers=workers,
+            ignore_facts=ignore_fact or [],
+            ignore_state=ignore_state or [],
             path=[os.getcwd(), *sys.path],
         )
         if as_json:
@@ -91,7 +123,8 @@ def _report(target: str, db: str | None, **options: Any) -> CrashReport:
     folder = tempfile.mkdtemp(prefix="langgraph-ext-crash-") if db is None else None
     sound = True
     try:
-        report = crash_at_every_commit(target, db=db or f"{folder}/crash.db", **options)
+        with shown_progress() as on_progress:
+            report = crash_at_every_commit(target, db=db or f"{folder}/crash.db", on_progress=on_progress, **options)
         sound = report.sound
     except InvalidArgument as error:
         for note in getattr(error, "__notes__", ()):  # what the module printed, and its traceback

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -35,7 +36,7 @@ main(line, scenario)
 """
 
 _OUTPUT = 4000
-"""Characters of what a child printed that are kept, from its end."""
+"""Characters of what a child printed that are kept, from its end, in whole lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,11 @@ class Files:
     """The files of one run of a scenario, which lie beside each other."""
 
     database: Path
+
+    @property
+    def again(self) -> Files:
+        """The files of the second undisturbed run."""
+        return Files(self.database.with_name(f"{self.database.stem}-again{self.database.suffix}"))
 
     @property
     def effects(self) -> Path:
@@ -96,14 +102,9 @@ class Ended:
         return "struck" in self.said
 
     @property
-    def statements(self) -> list[str]:
-        """The names of the statements of the transaction in which it killed itself, the one about to run included."""
-        return list(self.said["struck"]["statements"])
-
-    @property
-    def told(self) -> str:
-        """What that transaction tells the ledger; empty if it is no event."""
-        return str(self.said["struck"]["told"])
+    def killed_at(self) -> str:
+        """What the transaction is in which it killed itself, in words; empty if it did not get so far."""
+        return str(self.said["struck"])
 
     @property
     def raised(self) -> str | None:
@@ -114,6 +115,11 @@ class Ended:
     def committed(self) -> list[int]:
         """Of a run without a kill: how many statements each transaction had."""
         return list(self.said.get("committed", ()))
+
+    @property
+    def told(self) -> list[str]:
+        """As `committed`: what each was, in words."""
+        return list(self.said.get("told", ()))
 
 
 class Children:
@@ -150,7 +156,8 @@ class Children:
                 answer = {"failed": str(error)}
             if "failed" in answer:
                 failed = InvalidArgument(f"scenario {str(scenario)!r} cannot be loaded: {answer['failed']}")
-                failed.add_note(self._said())
+                if said := self._said().rstrip():
+                    failed.add_note(said)
                 raise failed
         except BaseException:
             self.close()
@@ -180,7 +187,7 @@ class Children:
         for line in files.report.read_text("utf-8").splitlines() if files.report.exists() else ():
             said |= json.loads(line)
         files.report.unlink(missing_ok=True)
-        output = files.output.read_text("utf-8", "replace")[-_OUTPUT:] if files.output.exists() else ""
+        output = _end_of(files.output.read_text("utf-8", "replace")) if files.output.exists() else ""
         return Ended(exitcode=answer["exitcode"], hangs=answer["hangs"], said=said, output=output)
 
     def _heard(self, seconds: float) -> dict[str, Any]:
@@ -199,7 +206,12 @@ class Children:
     def _said(self) -> str:
         """What importing the module printed."""
         self._printed.seek(0)
-        return self._printed.read().decode("utf-8", "replace")[-_OUTPUT:]
+        return _end_of(self._printed.read().decode("utf-8", "replace"))
+
+    def stop(self) -> None:
+        """Let a thread that waits for a child go on at once, with a RuntimeError, and the server end."""
+        with suppress(OSError):  # the server may have gone before
+            self._line.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """End the server, and its child if one runs."""
@@ -211,6 +223,13 @@ class Children:
             self._server.kill()
             self._server.wait()
         self._printed.close()
+
+
+def _end_of(text: str) -> str:
+    if len(text) <= _OUTPUT:
+        return text
+    _, _, whole = text[-_OUTPUT:].partition("\n")
+    return f"… {len(text) - len(whole)} characters before …\n{whole}"
 
 
 def _named(files: Files) -> dict[str, str]:

@@ -32,12 +32,12 @@ class EffectLog:
     def __repr__(self) -> str:
         return f"EffectLog({self.path!r})"
 
-    def record(self, key: str, **facts: Any) -> None:
+    def record(self, key: str, /, **facts: Any) -> None:
         """Write down that an effect has happened; it is on disk when this returns.
 
         Args:
             key: Which effect it is, the same whenever it is done again.
-            facts: What else to remember of it; JSON.
+            facts: What else to remember of it; JSON. Any name will do, `key` too.
 
         Raises:
             InvalidArgument: The key is no text, or empty, or the facts are not JSON.

@@ -11,7 +11,6 @@ their commits; the database's write lock lets no two be open at once. Only conne
 from __future__ import annotations
 
 import os
-import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,20 +19,13 @@ from typing import Any, ClassVar, Literal
 from langgraph_ext.database import Fsync, Tx, lane, open_database
 from langgraph_ext.database.connection import WriteConnection
 from langgraph_ext.database.queries import load_queries
-from langgraph_ext.ledger import order
-from langgraph_ext.ledger.events import scan
-from langgraph_ext.ledger.node_paths import NodePaths
+from langgraph_ext.testing.words import in_words
 
 __all__ = ["POINTS", "Kill", "Point", "Watch", "kill_myself", "replace_connections"]
 
 Point = Literal["before", "inside", "after"]
 
 POINTS: tuple[Point, ...] = ("before", "inside", "after")
-
-_EVENTS = 20
-"""Most events of a transaction that are told."""
-
-_TABLE = re.compile(r"\b(?:INTO|UPDATE|FROM)\s+(\w+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +48,15 @@ class Watch:
     Args:
         path: The file.
         kill: Where to strike; None counts only.
-        strike: What happens there, given the names of the transaction's statements, and what it tells the ledger.
+        strike: What happens there, given what the transaction is, in words.
     """
 
-    def __init__(self, path: str, kill: Kill | None, strike: Callable[[list[str], str], None]) -> None:
+    def __init__(self, path: str, kill: Kill | None, strike: Callable[[str], None]) -> None:
         self.path = os.path.realpath(path)
         self.committed: list[int] = []
         """How many statements each transaction had that was committed."""
+        self.told: list[str] = []
+        """What each of them was, in words; of a process that is to be killed, nothing."""
         self.queries = load_queries("sqlite")
         self._kill = kill
         self._strike = strike
@@ -75,7 +69,7 @@ class Watch:
 
     def next_statement(self, sql: str) -> bool:
         """A statement of it is about to run. Whether to strike now."""
-        self._statements.append(self._names.get(sql) or _in_words(sql))
+        self._statements.append(self._names.get(sql, ""))
         done = len(self._statements) - 1
         return done > 0 and self._is_at("inside", len(self.committed) + 1, done)
 
@@ -88,9 +82,19 @@ class Watch:
         self.committed.append(len(self._statements))
         return self._is_at("after", len(self.committed))
 
+    @property
+    def asks(self) -> bool:
+        """Whether it wants to know what each transaction was."""
+        return self._kill is None
+
+    @property
+    def statements(self) -> list[str]:
+        """The names of those of this transaction."""
+        return self._statements
+
     def strike(self, told: str) -> None:
-        """Strike, and say what the transaction tells the ledger."""
-        self._strike(self._statements, told)
+        """Strike, and say what the transaction is."""
+        self._strike(told)
 
     def _is_at(self, point: Point, boundary: int, statement: int | None = None) -> bool:
         return self._kill == Kill(boundary=boundary, point=point, statement=statement)
@@ -132,20 +136,25 @@ class _WatchedConnection(WriteConnection):
             self._connection.execute(sql, params)
             self._strike()
         changed = super().run_alone(sql, params)
-        if self.watch.after_commit():
-            self._strike()
+        self._committed()
         return changed
 
     def commit(self) -> None:
         if self._is_watched and self.watch.before_commit():
             self._strike()
         super().commit()
-        if self._is_watched and self.watch.after_commit():
-            self._strike()
+        if self._is_watched:
+            self._committed()
 
     def _note_begin(self) -> None:
         self.watch.begin()
         self._begun_behind = self._connection.execute(self.watch.queries["log_last"]).fetchone()[0] or 0
+
+    def _committed(self) -> None:
+        if self.watch.after_commit():
+            self._strike()
+        if self.watch.asks:
+            self.watch.told.append(self._told())
 
     def _strike(self) -> None:
         told = ""
@@ -155,10 +164,9 @@ class _WatchedConnection(WriteConnection):
             self.watch.strike(told)
 
     def _told(self) -> str:
-        """The events of the transaction, as this connection sees them, committed or not."""
+        """What the transaction is, as this connection sees it, committed or not."""
         tx = Tx(self._connection.execute, self.watch.queries)
-        shown = scan(tx, NodePaths(tx), order.behind(self._begun_behind), _EVENTS).events
-        return ", ".join(f"{event.name} {event.node_path}" if event.node_path else event.name for event in shown)
+        return in_words(tx, self._begun_behind, self.watch.statements)
 
 
 def replace_connections(watch: Watch) -> None:
@@ -175,10 +183,3 @@ def replace_connections(watch: Watch) -> None:
     defaults: dict[str, Any] = open_database.__kwdefaults__ or {}
     assert defaults.get("connection") is WriteConnection, "open_database takes the class of the write connection"
     defaults["connection"] = _WatchedConnection
-
-
-def _in_words(sql: str) -> str:
-    """What a statement without a name does: rows joined into one insert have none."""
-    table = _TABLE.search(sql)
-    rows = sql.count(" UNION ALL ") + 1
-    return f"{sql.split(None, 1)[0]} {table[1] if table else '?'}" + (f" ({rows} rows)" if rows > 1 else "")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import indent
 
+from langgraph_ext.ledger import RunStatus
 from langgraph_ext.render import Column, Fit, Line, Part, escape, table
 
 __all__ = ["CrashFinding", "CrashReport", "lines_of"]
@@ -19,6 +20,16 @@ _COLUMNS = (
 )
 
 
+_PRINTED = 40
+"""Most lines of what a run printed that a message holds."""
+
+_VARYING = 5
+"""Most parts of what is not compared that are named."""
+
+_ABOUT_THE_TEST = ("no_boundaries", "nothing_killed")
+"""Findings of an undisturbed run that was right."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrashFinding:
     """Something that was wrong after one kill."""
@@ -28,10 +39,11 @@ class CrashFinding:
     point: str
     """`before`, `inside:N` (after N of its statements), `after`; `undisturbed` where nobody was killed."""
     code: str
-    """`effect_repeated`, `effect_missing`, `effect_unexpected`, `run_status`, `raised`, `died`, `hangs`, or
-    `ledger:CODE` with a code of `RunLedger.verify`."""
+    """`effect_repeated`, `effect_missing`, `effect_unexpected`, `effect_differs`, `effect_in_doubt`, `run_status`,
+    `state_differs`, `raised`, `died`, `hangs`, `no_boundaries`, `nothing_killed`, or `ledger:CODE` with a code of
+    `RunLedger.verify`."""
     transaction: str
-    """What was killed, in words: the events of the transaction, or else its statements; inside, between which two."""
+    """What was killed, in words: the events of the transaction, and the checkpoints that it stores."""
     message: str
     """What was wrong."""
     database: str
@@ -61,6 +73,10 @@ class CrashReport:
     """Kills that were not tried, because enough others had findings (`max_broken`)."""
     findings: tuple[CrashFinding, ...]
     """What was wrong, by boundary and point."""
+    ended: Mapping[str, str]
+    """Of each thread, how its newest run stands at the end of the undisturbed run: `succeeded`, `paused`, …"""
+    varying: tuple[str, ...]
+    """What differs between two undisturbed runs and was not compared, in words."""
     seconds: float
     """How long it took."""
 
@@ -80,21 +96,24 @@ class CrashReport:
         Raises:
             AssertionError: With the table, what the first broken run printed, and how to repeat it.
         """
+        __tracebackhide__ = True  # pytest shows the caller's line, and the message
         first = self.first_broken
-        if first is None:
-            return
-        lines = [str(self), ""]
-        if first.output.strip():
-            lines += ["It printed:", indent(first.output.rstrip(), "    "), ""]
-        lines.append(f"Look into it: {first.database} (langgraph-ext events --db {first.database})")
-        if first.boundary:
-            lines.append(f"Repeat the first one: crash_at_every_commit({self.scenario!r}, …, only={first.only!r})")
-        else:
-            lines.append("Nobody was killed in it; make the undisturbed run right first.")
-        raise AssertionError("\n".join(lines))
+        if first is not None:
+            raise AssertionError("\n".join([str(self), "", *_more_of(first, self.scenario)]))
 
     def __str__(self) -> str:
         return "\n".join(map(str, lines_of(self)))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What one should know of the test itself, a line each."""
+        left = [(thread_id, status) for thread_id, status in self.ended.items() if status != RunStatus.SUCCEEDED]
+        notes = [f"undisturbed, the run of thread {thread_id!r} ends as {status}" for thread_id, status in left]
+        if self.varying:
+            more = [f"{len(self.varying) - _VARYING} more"] if len(self.varying) > _VARYING else []
+            said = ", ".join([*self.varying[:_VARYING], *more])
+            notes.append(f"not compared, as it differs between two undisturbed runs: {said}")
+        return tuple(notes)
 
     @property
     def title(self) -> str:
@@ -109,10 +128,31 @@ class CrashReport:
         return f"{self.scenario}: " + ", ".join(filter(None, parts))
 
 
+def _more_of(first: CrashFinding, scenario: str) -> Iterator[str]:
+    """What the first broken run printed, and what to do next."""
+    *before, last = first.output.rstrip().splitlines() or [""]
+    printed = [*before[-_PRINTED:], last]
+    if first.output.strip():
+        yield (
+            "It printed:"
+            if len(before) <= _PRINTED
+            else f"It printed (the end; all of it is in {first.database}.output):"
+        )
+        yield indent("\n".join(printed), "    ")
+        yield ""
+    yield f"Look into it: {first.database} (langgraph-ext events --db {first.database})"
+    if first.boundary:
+        yield f"Repeat the first one: crash_at_every_commit({scenario!r}, …, only={first.only!r})"
+    elif first.code not in _ABOUT_THE_TEST:
+        yield "Nobody was killed in it; make the undisturbed run right first."
+
+
 def lines_of(report: CrashReport, to: Fit | None = None) -> Iterator[Line]:
     """The report as lines: what it comes to, and a table of the findings."""
     to = to or Fit()
     yield Line((Part(escape(report.title, only_ascii=to.only_ascii), "label"),))
+    for note in report.notes:
+        yield Line((Part(escape(note, only_ascii=to.only_ascii), "note"),))
     if report.findings:
         yield from table(_COLUMNS, _rows(report.findings), to)
 

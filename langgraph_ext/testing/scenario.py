@@ -53,6 +53,9 @@ def find_scenario(target: str) -> Scenario:
         InvalidArgument: It is not of this form, or `__main__` has no file.
     """
     module, _, function = str(target).partition(":")
+    if module.endswith(".py") and module not in sys.modules:
+        named = ".".join(part for part in Path(module.removesuffix(".py")).parts if part.isidentifier())
+        raise InvalidArgument(f"{target!r} names a file, not a module; write '{named}:{function or 'scenario'}'")
     if not (function.isidentifier() and all(part.isidentifier() for part in module.split("."))):
         raise InvalidArgument(f"{target!r} names no scenario; write 'module:function', such as 'tests.orders:scenario'")
     known = sys.modules.get(module)

@@ -16,7 +16,6 @@ import signal
 import socket
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from inspect import isawaitable
@@ -28,6 +27,7 @@ from langgraph_ext.database.queries import load_queries
 from langgraph_ext.testing.effects import EffectLog
 from langgraph_ext.testing.points import Kill, Watch, kill_myself, replace_connections
 from langgraph_ext.testing.scenario import Scenario, load
+from langgraph_ext.testing.tracebacks import readable
 
 __all__ = ["main"]
 
@@ -49,7 +49,7 @@ def main(line: int, scenario: Json) -> None:
         try:
             function = load(Scenario(**scenario))
         except BaseException as error:  # noqa: BLE001 - told to the other side
-            traceback.print_exc()
+            _print(readable(error))
             _say(mine, {"failed": f"{type(error).__name__}: {error}"})
             return
         load_queries("sqlite")  # what every child would read again
@@ -106,7 +106,7 @@ def _be_the_child(function: Callable[..., Any], request: Json) -> None:
             _tell(report, _outcome(function, request, report))
             code = 0
         except BaseException as error:  # noqa: BLE001 - told to the other side
-            traceback.print_exc()
+            _print(readable(error))
             _tell(report, {"raised": f"{type(error).__name__}: {error}"})
         _flush()
     finally:
@@ -115,6 +115,11 @@ def _be_the_child(function: Callable[..., Any], request: Json) -> None:
 
 def _appending(path: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def _print(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
 def _flush() -> None:
@@ -131,8 +136,8 @@ def _outcome(function: Callable[..., Any], request: Json, report: int) -> Json:
         return {"returned": True}
     kill = None if request["kill"] is None else Kill(**request["kill"])
 
-    def strike(statements: list[str], told: str) -> None:
-        _tell(report, {"struck": {"statements": statements, "told": told}})
+    def strike(told: str) -> None:
+        _tell(report, {"struck": told})
         _flush()
         kill_myself()
 
@@ -141,7 +146,7 @@ def _outcome(function: Callable[..., Any], request: Json, report: int) -> Json:
     result = function(f"sqlite:///{request['database']}", EffectLog(request["effects"]))
     if isawaitable(result):
         asyncio.run(_awaited(result))
-    return {"returned": True, "committed": watch.committed if kill is None else []}
+    return {"returned": True, "committed": watch.committed if kill is None else [], "told": watch.told}
 
 
 async def _awaited(result: Any) -> None:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from langgraph_ext.testing import crash_at_every_commit
 from tests.support.faults import full
+
+
+def test_the_durable_payment_of_the_examples_is_sound(tmp_path: Path) -> None:
+    """Killed around its charge; `make faults` kills it everywhere."""
+    at: Any = {"points": ("before", "after")} if full() else {"only": (12, "after")}
+    report = crash_at_every_commit("examples.durable_payment:scenario", db=tmp_path / "c.db", **at)
+
+    report.assert_sound()
+    assert {"order-7": "succeeded"} == report.ended
+    assert () == report.varying
 
 
 @pytest.mark.slow

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CRASHING = "tests.support.crashing"
 SCENARIO = """\
+from tests.support import crashing
+
 def sound(url, effects):
-    effects.record("done")
+    crashing.sound(url, effects)
 
 def repeats(url, effects):
-    effects.record("done")
-    effects.record("done")
+    for _ in range(2 - effects.count("done")):
+        effects.record("done")
+    crashing.sound(url, effects)
     print("done twice")
 """
 
@@ -31,17 +38,19 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def crash_test(folder: Path, *args: object) -> subprocess.CompletedProcess[str]:
+def crash_test(folder: Path, *args: object, stderr: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
+    environment |= {"NO_COLOR": "1"}
     environment |= {"PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp"), "LANGGRAPH_EXT_DB": str(folder / "mine.db")}
     command = [sys.executable, "-W", "error", "-m", "langgraph_ext.cli", "crash-test", *map(str, args)]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=90, check=False)
+    options: Any = {"stdout": subprocess.PIPE, "stderr": stderr, "text": True, "timeout": 90}
+    return subprocess.run(command, cwd=folder, env=environment, check=False, **options)
 
 
 def test_a_sound_scenario_is_status_0(folder: Path) -> None:
     """And leaves nothing behind, wherever the environment says that runs are."""
-    ran = crash_test(folder, "here:sound")
-    assert (0, "here:sound: 0 boundaries, 0 kills, sound\n", "") == (ran.returncode, ran.stdout, ran.stderr)
+    ran = crash_test(folder, "here:sound", "--points", "after")
+    assert (0, "here:sound: 5 boundaries, 5 kills, sound\n", "") == (ran.returncode, ran.stdout, ran.stderr)
     assert [] == list((folder / "tmp").iterdir())
     assert not (folder / "mine.db").exists()
 
@@ -78,7 +87,53 @@ def test_what_is_wrong_undisturbed_is_kept_too(folder: Path) -> None:
 @pytest.mark.parametrize("allowed", [["2"], ["any"], ["done=2"], ["done=any", "mail=1"]])
 def test_repetitions_may_be_allowed(folder: Path, allowed: list[str]) -> None:
     options = [part for each in allowed for part in ("--at-most", each)]
-    assert 0 == crash_test(folder, "here:repeats", *options).returncode
+    assert 0 == crash_test(folder, "here:repeats", "--only", "1:before", *options).returncode
+
+
+def test_values_may_be_left_out(folder: Path) -> None:
+    target, often = "tests.support.crashing_ends:keeps_another_value", ["--at-most", "any", "--only", "4:before"]
+    assert 1 == crash_test(folder, target, *often, "--max-broken", 1, "--workers", 2).returncode
+    ran = crash_test(folder, target, *often, "--ignore-state", "tries", "--ignore-fact", "nothing")
+    assert (0, "") == (ran.returncode, ran.stderr)
+
+
+def test_a_kill_that_nobody_comes_to_is_status_1(folder: Path) -> None:
+    ran = crash_test(folder, "here:sound", "--only", "99:before")
+    assert (1, "") == (ran.returncode, ran.stderr)
+    assert "nothing_killed" in ran.stdout
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_a_terminal_is_shown_how_far_it_is(folder: Path, as_json: list[str]) -> None:
+    """On stderr, and nothing of it is left."""
+    mine, theirs = os.openpty()
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(_read, mine)
+        crash_test(folder, "here:sound", "--only", "1:after", *as_json, stderr=theirs)
+        os.close(theirs)
+        shown = reading.result()
+    assert "killing" in shown
+    assert re.search(r"1/1 .*kills, 0 broken", shown)
+
+
+def _read(terminal: int) -> str:
+    """All that is printed to it, until nobody has it open any more."""
+    parts: list[bytes] = []
+    with suppress(OSError):  # Linux says so by an error
+        while part := os.read(terminal, 4096):
+            parts.append(part)
+    os.close(terminal)
+    return b"".join(parts).decode(errors="replace")
+
+
+def test_what_a_broken_module_prints_is_short(folder: Path) -> None:
+    """The user's own line, and no frame of the harness."""
+    (folder / "broken.py").write_text("1 / 0\n")
+    ran = crash_test(folder, "broken:sound")
+    traceback, *_, last = ran.stderr.splitlines()
+    assert ("Traceback (most recent call last):", True) == (traceback, "1 / 0" in ran.stderr)
+    assert "langgraph_ext" not in ran.stderr
+    assert "ZeroDivisionError" in last
 
 
 @pytest.mark.parametrize(
@@ -86,6 +141,8 @@ def test_repetitions_may_be_allowed(folder: Path, allowed: list[str]) -> None:
     [
         (["nowhere:sound"], "No module named 'nowhere'"),
         (["here"], "'here' names no scenario"),
+        (["here.py:sound"], "write 'here:sound'"),
+        (["here:nothing"], "nothing"),
         (["here:sound", "--points", "between"], "it must be some of"),
         (["here:sound", "--only", "after"], "--only is 'after'"),
         (["here:sound", "--only", "x:after"], "--only is 'x:after'"),
@@ -99,6 +156,7 @@ def test_what_cannot_be_done_is_status_2(folder: Path, args: list[str], said: st
     """Nothing is printed to stdout, and no folder is left."""
     ran = crash_test(folder, *args)
     assert (2, "") == (ran.returncode, ran.stdout)
-    assert said in ran.stderr.splitlines()[-1]
+    [line] = ran.stderr.splitlines()
+    assert said in line
     assert "secret" not in ran.stderr
     assert [] == list((folder / "tmp").iterdir())

@@ -226,3 +226,4 @@ def leaves_a_process_behind(url: str, effects: EffectLog) -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
     effects.record("started", pid=child.pid)
     child.returncode = 0  # so that nobody complains that it still runs
+    sound(url, effects)

@@ -56,6 +56,11 @@ def test_a_line_is_synced_before_record_returns(log: EffectLog, monkeypatch: pyt
     assert 0o600 == os.stat(log.path).st_mode & 0o777
 
 
+def test_a_fact_may_be_called_key(log: EffectLog) -> None:
+    log.record("charge", key="order-1", self="me")
+    assert [{"key": "order-1", "self": "me"}] == log.facts("charge")
+
+
 @pytest.mark.parametrize("torn", ['{"key": "cha', '{"key": "charge", "facts": {}', "\x00\x00", "17"])
 def test_a_line_that_was_cut_short_is_no_effect_and_spoils_no_other(log: EffectLog, path: Path, torn: str) -> None:
     log.record("mail")
