@@ -1,9 +1,10 @@
 """Admission: whether an attempt of a durable body may begin, and as which (rules L16–L22).
 
 Asked in one transaction, in this order: the lease; what the visit is (L2); an attempt that has succeeded gives its
-result back (L16); one that runs under an older epoch is given up (L19); of a run that was cancelled nothing more is
-run (L18); a paused attempt goes on (L17); a run makes so many visits at most (L18); what is in doubt stops it until
-somebody says how it went (L20); the number of attempts is bounded (L21); else the next one starts (L22).
+result back (L16), also where that is not on record yet (unsettled.py); one that runs under an older epoch is given up
+(L19); of a run that was cancelled nothing more is run (L18); a paused attempt goes on (L17); a run makes so many visits
+at most (L18); what is in doubt stops it until somebody says how it went (L20); the number of attempts is bounded (L21);
+else the next one starts (L22).
 
 A refusal is an answer and no exception: what was found on the way, an attempt that is given up, stays on record.
 """
@@ -26,6 +27,7 @@ from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.runs import At
 from langgraph_ext.ledger.settlement import PartKey
 from langgraph_ext.ledger.totals import totals_of
+from langgraph_ext.ledger.unsettled import NOTHING, Unsettled
 from langgraph_ext.ledger.visit_rows import Level, Numbered, number
 
 __all__ = ["Admitted", "Entry", "Finished", "Mistaken", "NotStored", "Refused", "authorize", "enter", "not_stored"]
@@ -74,6 +76,8 @@ class Entry:
     gives_back: bool
     """Whether that is so: the lease is its own, for as long as it runs."""
     now_us: int
+    unsettled: Unsettled = NOTHING
+    """How earlier attempts ended that still run on record."""
 
     @property
     def at(self) -> At:
@@ -160,23 +164,18 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
             _give_back(tx, entry, lease)
             return Mistaken(lease)
         _refuse_another(entry, last)
-        if last.status is AttemptStatus.SUCCEEDED:
+        if (writes := _result_of(tx, entry, last, lease)) is not None:
             _give_back(tx, entry, lease)
-            return Finished(last, lease, attempts.writes_of(tx, last))
-    given_up = attempts.interrupt_left(tx, entry.thread_id, epoch=lease.epoch, now_us=entry.now_us)
-    if given_up:
-        effects.doubt_left(tx, given_up, now_us=entry.now_us)
-        last = attempts.last_of(tx, entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal)
+            return Finished(last, lease, writes)
+    given_up, last = _ended(tx, entry, last, lease)
     run, run_id = _run_of(tx, entry, root)
     refused = _stopped(tx, entry, run) or _spent(tx, entry, run)
     if refused is not None:
         _give_back(tx, entry, lease)
         return replace(refused, lease=lease, given_up=given_up)
-    if last is not None and last.status is AttemptStatus.PAUSED:
-        effects.doubt_left(tx, [last.attempt_id], now_us=entry.now_us)
-        attempt = attempts.go_on(tx, last, epoch=lease.epoch, now_us=entry.now_us)
+    if last is not None and (last.status is AttemptStatus.PAUSED or entry.unsettled.asks(last, lease.epoch)):
         return Admitted(
-            attempt,
+            attempt := _gone_on(tx, entry, last, lease),
             lease,
             run_id,
             goes_on=True,
@@ -218,6 +217,36 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
         stands=_stands(tx, entry, run),
         steering=inbox.claim(tx, attempt, now_us=entry.now_us) if entry.accepts_steering else (),
     )
+
+
+def _result_of(tx: Tx, entry: Entry, last: Attempt, lease: Lease) -> bytes | None:
+    """What an attempt's body has returned, on record or about to be; None if it did not."""
+    if last.status is AttemptStatus.SUCCEEDED:
+        return attempts.writes_of(tx, last)
+    return entry.unsettled.returned(last, lease.epoch)
+
+
+def _ended(tx: Tx, entry: Entry, last: Attempt | None, lease: Lease) -> tuple[tuple[str, ...], Attempt | None]:
+    """End what can come to no other end; the attempts of earlier epochs, and the visit's last one as it is now."""
+    given_up = attempts.interrupt_left(tx, entry.thread_id, epoch=lease.epoch, now_us=entry.now_us)
+    if given_up:
+        effects.doubt_left(tx, given_up, now_us=entry.now_us)
+    failed = last is not None and entry.unsettled.fail(tx, last, lease.epoch, now_us=entry.now_us)
+    if given_up or failed:
+        last = attempts.last_of(tx, entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal)
+    return given_up, last
+
+
+def _gone_on(tx: Tx, entry: Entry, last: Attempt, lease: Lease) -> Attempt:
+    """A paused attempt runs again.
+
+    If its pause was not stored it does so under the epoch it has, and a call that it has left may still be running.
+    """
+    if last.status is AttemptStatus.PAUSED:
+        effects.doubt_left(tx, [last.attempt_id], now_us=entry.now_us)
+        return attempts.go_on(tx, last, epoch=lease.epoch, now_us=entry.now_us)
+    effects.forget_uses(tx, last.attempt_id, epoch=last.epoch)
+    return last
 
 
 def _stands(tx: Tx, entry: Entry, run: int) -> Numbered:

@@ -52,6 +52,7 @@ __all__ = [
     "commit",
     "doubt",
     "doubt_left",
+    "forget_uses",
     "in_doubt",
     "may_move",
     "not_happened",
@@ -327,6 +328,17 @@ def _check_same_act(held: Held, name: str, payload_digest: str) -> None:
         code="idempotency_conflict",
         details={"effect_id": held.effect_id, "name": name, "first_name": held.name, "attempt_id": held.attempt_id},
     )
+
+
+def forget_uses(tx: Tx, attempt_id: str, *, epoch: int) -> None:
+    """A body begins again in the same go at its attempt, so it may use its names again; what they did stays on record.
+
+    Args:
+        tx: The transaction of an admission.
+        attempt_id: The attempt.
+        epoch: The epoch it runs under.
+    """
+    tx.run("effect_uses_of_go_delete", attempt_id=attempt_id, epoch=epoch)
 
 
 def _use(tx: Tx, frame: FrameKey, name: str, part: str | None, asked_id: str, effect_id: str, now_us: int) -> None:

@@ -9,11 +9,9 @@ from langgraph_ext.ledger import attempts, effects, leases
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.runs import At, move
+from langgraph_ext.ledger.unsettled import Error
 
-__all__ = ["Error", "end", "fail"]
-
-Error = tuple[str, str, str | None]
-"""Type, message and code of what was raised."""
+__all__ = ["end", "fail"]
 
 
 def end(

@@ -50,6 +50,11 @@ class Inside:
             self._error = _that_may_be_raised(error)
         self.refuse_failed(attempt_id)
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether one of them has raised."""
+        return self._error is not None
+
     def refuse_failed(self, attempt_id: str) -> None:
         """Raise what one of them has raised, if one has.
 

@@ -71,6 +71,11 @@ class Staged:
     inside: Inside = field(default=NOTHING, compare=False)
     """What the application does in the same transaction."""
 
+    @property
+    def has_returned(self) -> bool:
+        """Whether it is the end of a body that returned, and not of one that asks."""
+        return bool(canonical.decode(self.marker)["outcome"] == "succeeded")
+
     def is_of(self, task_id: str) -> bool:
         """Whether it is the end of a part of this task, or of one in a subgraph that this task runs."""
         return self.key.task_id == task_id or any(is_run_by(anchor[0], task_id) for anchor in self.anchors)
@@ -186,7 +191,7 @@ def _checked(tx: Tx, staged: Staged) -> End | None:
         _mismatch(staged, "nobody began this attempt")
     if staged.key != (attempt.thread_id, attempt.checkpoint_id, attempt.task_id, attempt.ordinal):
         _mismatch(staged, f"the attempt is one of task {attempt.task_id!r} at {attempt.checkpoint_id!r}")
-    if attempt.digest == staged.digest:
+    if attempt.digest == staged.digest and not _pauses_again(attempt, staged):
         return None
     if not may_move(attempt.status, target):
         _conflict(staged, target, f"is {attempt.status}" + (f" with {attempt.digest}" if attempt.digest else ""))
@@ -195,6 +200,11 @@ def _checked(tx: Tx, staged: Staged) -> End | None:
     if staged.gives_back:
         leases.check(tx, attempt.thread_id, staged.epoch)
     return End(staged, attempt, target)
+
+
+def _pauses_again(attempt: Attempt, staged: Staged) -> bool:
+    """One that went on under the same epoch, and asks again, does so with the marker it has."""
+    return attempt.status is AttemptStatus.RUNNING and attempt.epoch == staged.epoch
 
 
 def _outcome_of(staged: Staged) -> AttemptStatus:

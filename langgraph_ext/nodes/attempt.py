@@ -50,6 +50,8 @@ class Running:
                 self._record(error)
             except LangGraphExtError as unrecorded:
                 refuse(unrecorded)
+            finally:
+                self._may_come_again(error)
 
     async def __aenter__(self) -> Self:
         return self
@@ -66,12 +68,18 @@ class Running:
                 refuse(unrecorded)
             finally:
                 self._let_go()
+                self._may_come_again(error)
 
     def returned(self, value: Any) -> Any:
         """The body has returned: stage that, and give the value on."""
         self._stage("succeeded", encoded(self.place, "returned", value))
         self._let_go()
         return value
+
+    def _may_come_again(self, error: BaseException) -> None:
+        """What the task that called it makes of the error is its own affair; it may call it again."""
+        if not isinstance(error, ParentCommand):  # which is a result
+            self.place.now.came_to_nothing(self.attempt.ordinal)
 
     def _record(self, error: BaseException) -> None:
         try:

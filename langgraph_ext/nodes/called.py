@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import ormsgpack
 from langchain_core.callbacks import BaseCallbackManager
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.runtime import Runtime
@@ -26,6 +27,9 @@ _SURROUNDINGS = (Runtime, BaseStore, BaseCallbackManager)
 """What LangGraph and LangChain inject: the same for all calls of a task, and not to be encoded."""
 
 _UNKNOWN = "?"
+
+_SETS = (["builtins", "set"], ["builtins", "frozenset"])
+"""The serializer writes a set as an extension of type 0: these, and a list of its elements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +81,27 @@ def _shown(value: Any) -> str:
         pass
     try:
         kind, data = _SERDE.dumps_typed(value)
+        if kind == "msgpack" and any(name.encode() in data for _, name in _SETS):
+            data = _packed(_unpacked(data))
     except (TypeError, ValueError):
         return f"{_UNKNOWN} {type(value).__qualname__}"
     return f"{kind} {canonical.digest(data)}"
+
+
+def _unpacked(data: bytes) -> Any:
+    """What the serializer has written, the elements of each set in one order: each process has its own."""
+    return ormsgpack.unpackb(data, ext_hook=_in_order, option=ormsgpack.OPT_NON_STR_KEYS)
+
+
+def _in_order(tag: int, data: bytes) -> ormsgpack.Ext:
+    held = _unpacked(data)
+    if tag == 0 and held[:2] in _SETS:
+        held[2] = sorted(held[2], key=_packed)
+    return ormsgpack.Ext(tag, _packed(held))
+
+
+def _packed(value: Any) -> bytes:
+    return ormsgpack.packb(value, option=ormsgpack.OPT_NON_STR_KEYS)
 
 
 def _is_config(value: Any) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,6 +21,8 @@ from langgraph_ext.ledger.attempts import EffectClass, Part
 from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.ledger.listing import value_of
 from langgraph_ext.ledger.owners import Owner
+from langgraph_ext.ledger.settlement import PartKey, Staged
+from langgraph_ext.ledger.unsettled import Unsettled
 from langgraph_ext.nodes.acts import Actor
 from langgraph_ext.nodes.attempt import Running, decoded
 from langgraph_ext.nodes.called import Called
@@ -69,20 +72,18 @@ def enter(place: Place, declared: Declared, called: Called, body: Callable[..., 
     database = place.saver.database
     caller = _caller(place, declared, called, body)
     deadline, pauses = time.monotonic() + _WAIT_SECONDS, iter(_PAUSES)
-    try:
+    with _refusing(caller):
         if timed_out := place.saver.timeouts.before(place.task, place.number):
             database.transact(attempts.have_timed_out, timed_out, now_us=database.clock_us())
         while True:
             hindrance: _Hindrance | None = _known(caller, database.read(_look, caller))
             if hindrance is None:
-                answer = _answered(caller, database.transact(admission.enter, _entry(caller)))
+                answer = _asked(caller)
                 if not isinstance(answer, NotStored | Mistaken):
                     return answer
                 hindrance = answer
             _refuse_late(caller, hindrance, deadline)
             time.sleep(next(pauses, _PAUSES[-1]))
-    except LangGraphExtError as error:
-        refuse(error)
 
 
 async def aenter(place: Place, declared: Declared, called: Called, body: Callable[..., Any]) -> Result | Running:
@@ -90,7 +91,7 @@ async def aenter(place: Place, declared: Declared, called: Called, body: Callabl
     database = place.saver.database
     caller = _caller(place, declared, called, body)
     deadline, pauses = time.monotonic() + _WAIT_SECONDS, iter(_PAUSES)
-    try:
+    with _refusing(caller):
         if timed_out := place.saver.timeouts.before(place.task, place.number):
             await database.atransact(attempts.have_timed_out, timed_out, now_us=database.clock_us())
         while True:
@@ -102,24 +103,49 @@ async def aenter(place: Place, declared: Declared, called: Called, body: Callabl
                 hindrance = answer
             _refuse_late(caller, hindrance, deadline)
             await asyncio.sleep(next(pauses, _PAUSES[-1]))
-    except LangGraphExtError as error:
-        refuse(error)
+
+
+@contextmanager
+def _refusing(caller: _Caller) -> Iterator[None]:
+    """Around the asking: who is not let in may come again, as the same part of its task.
+
+    Raises:
+        LangGraphExtError: It is refused, as a signal to LangGraph.
+    """
+    try:
+        yield
+    except ParentCommand:  # its result
+        raise
+    except BaseException as error:
+        if caller.part is not None:
+            caller.place.now.came_to_nothing(caller.part)
+        if isinstance(error, LangGraphExtError):
+            refuse(error)
+        raise
+
+
+def _asked(caller: _Caller) -> Result | Running | Mistaken | NotStored:
+    """Ask."""
+    with caller.place.saver.staging.lent(_part(caller)) as staged:
+        asked = caller.place.saver.database.transact(admission.enter, _entry(caller, staged))
+        return _answered(caller, asked)
 
 
 async def _aasked(caller: _Caller) -> Result | Running | Mistaken | NotStored:
     """Ask. A cancelled await does not undo a commit, so that is waited for, and what was admitted ends at once."""
-    asked = caller.place.saver.database.queue(partial(admission.enter, entry=_entry(caller)))
-    try:
-        return _answered(caller, await asyncio.shield(asked))
-    except asyncio.CancelledError:
+    with caller.place.saver.staging.lent(_part(caller)) as staged:
+        asked = caller.place.saver.database.queue(partial(admission.enter, entry=_entry(caller, staged)))
         try:
-            admitted: object = await asked
-        except LangGraphExtError:  # nothing was admitted: to be cancelled is all that is left to tell of
-            admitted = None
-        if isinstance(admitted, Admitted) and isinstance(running := _answered(caller, admitted), Running):
-            async with running:
-                raise
-        raise
+            return _answered(caller, await asyncio.shield(asked))
+        except asyncio.CancelledError:
+            try:
+                admitted: object = await asked
+            except LangGraphExtError:  # nothing was admitted: to be cancelled is all that is left to tell of
+                admitted = None
+            if isinstance(admitted, Admitted) and isinstance(running := _answered(caller, admitted), Running):
+                async with running:
+                    raise
+            raise
 
 
 @dataclass(slots=True, kw_only=True)
@@ -179,16 +205,21 @@ def _caller(place: Place, declared: Declared, called: Called, body: Callable[...
     )
 
 
-def _entry(caller: _Caller) -> Entry:
-    place, declared = caller.place, caller.declared
+def _part(caller: _Caller) -> PartKey:
     assert caller.part is not None, "it is claimed before"
+    return replace(caller.place, ordinal=caller.part).part
+
+
+def _entry(caller: _Caller, staged: Sequence[Staged]) -> Entry:
+    place, declared = caller.place, caller.declared
+    part = _part(caller)
     return Entry(
         attempt_id=uuid.uuid4().hex,
         thread_id=place.thread_id,
         checkpoint_ns=place.checkpoint_ns,
         checkpoint_id=place.checkpoint_id,
         task_id=place.task_id,
-        ordinal=caller.part,
+        ordinal=part.ordinal,
         function=caller.called.function,
         arguments=caller.called.arguments,
         anchors=caller.anchors,
@@ -206,6 +237,7 @@ def _entry(caller: _Caller) -> Entry:
         ttl_us=leases.DEFAULT_TTL_US,
         gives_back=caller.invocation is None,
         now_us=place.saver.database.clock_us(),
+        unsettled=Unsettled(staged=staged, failed=place.saver.failed.of_part(part)),
     )
 
 
@@ -254,7 +286,8 @@ def _known(caller: _Caller, seen: NotStored | Sequence[Part]) -> NotStored | Par
     if isinstance(seen, NotStored):
         return seen
     if caller.part is None:
-        found = caller.place.now.claim(caller.called, caller.body, seen)
+        acts = caller.declared.effect is not EffectClass.NONE
+        found = caller.place.now.claim(caller.called, caller.body, seen, acts=acts)
         if isinstance(found, Part):
             caller.looks_again = True
             return found

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langgraph_ext.ledger.settlement import PartKey, Staged
+from langgraph_ext.ledger.unsettled import Error
 from langgraph_ext.saver.config import Address
 
 __all__ = ["Failed", "Failure"]
@@ -31,6 +32,8 @@ class Failure:
     at: Address
     """Of the call that was to settle it: where its graph has learned of it."""
     error: BaseException
+    told: Error
+    """What the record says of it."""
 
 
 class Failed:
@@ -67,6 +70,13 @@ class Failed:
         for failure in self._at(address):
             if failure.staged.is_of(task_id):
                 raise failure.error
+
+    def of_part(self, key: PartKey) -> list[tuple[str, Error]]:
+        """The attempts of this part of a task that have failed, and what is to be on record of that."""
+        if not self.any:
+            return []
+        with self._mutex:
+            return [(at, each.told) for at, each in self._failures.items() if each.staged.key == key]
 
     def forget(self, key: PartKey) -> None:
         """The next attempt of this part of a task begins."""

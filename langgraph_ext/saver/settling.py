@@ -83,14 +83,16 @@ class Settling:
     def _failure(self, failed: InsideFailed, staged: Sequence[Staged], at: Address) -> Callable[[Tx], Any]:
         """Note that an end failed; returns the transaction that records it."""
         (end,) = (each for each in staged if each.attempt_id == failed.attempt_id)
-        self.failed.add(Failure(staged=end, at=at, error=failed.error))  # first: others may come upon it meanwhile
+        message = message_of(failed.error) if host.is_plain(self.serde) else ""
+        told = (type(failed.error).__name__, message, getattr(failed.error, "code", None))
+        # first: others may come upon it meanwhile
+        self.failed.add(Failure(staged=end, at=at, error=failed.error, told=told))
         self.staging.done(end)
         self._doubt(at)
-        message = message_of(failed.error) if host.is_plain(self.serde) else ""
         return partial(
             endings.fail,
             attempt_id=end.attempt_id,
-            error=(type(failed.error).__name__, message, getattr(failed.error, "code", None)),
+            error=told,
             gives_back=end.gives_back,
             now_us=self.database.clock_us(),
             root_id=None if at.checkpoint_ns else at.checkpoint_id,
@@ -103,6 +105,6 @@ class Settling:
 
 def _note(error: BaseException, unrecorded: LangGraphExtError) -> None:
     error.add_note(
-        f"that the attempt failed could not be recorded ({unrecorded.code}): it counts as interrupted when the thread "
-        "is gone on with"
+        f"that the attempt failed could not be recorded ({unrecorded.code}): it seems to run until the thread is gone "
+        "on with"
     )

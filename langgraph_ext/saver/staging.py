@@ -20,7 +20,7 @@ from typing import TypeVar
 from langgraph_ext.database import Tx
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import settlement
-from langgraph_ext.ledger.settlement import Staged
+from langgraph_ext.ledger.settlement import PartKey, Staged
 
 __all__ = ["Staging", "beside"]
 
@@ -42,6 +42,8 @@ class Staging:
         self.any = False
         """Whether there are any: all that a call needs to look at where no attempts are made."""
         self._mutex = threading.Lock()
+        self._lent: set[str] = set()
+        """Attempts that somebody is asking to go on with."""
         self._staged: dict[str, Staged] = {}
         """By attempt, the oldest first."""
         self._of_task: dict[Place, dict[str, Staged]] = {}
@@ -69,6 +71,24 @@ class Staging:
             return ()
         with self._mutex:
             return tuple(self._anchored.get((thread_id, checkpoint_ns, parent_id), {}).values())
+
+    @contextmanager
+    def lent(self, key: PartKey) -> Iterator[Sequence[Staged]]:
+        """Around an admission: the ends of this part of a task. They stay staged, if it does not `forget` them.
+
+        A result may be given back to several at once. An attempt that asks can be gone on with by one of them, so it is
+        not lent to another one meanwhile.
+        """
+        with self._mutex:
+            held = self._of_task.get(key[:3], {}).values() if self.any else ()
+            lent = [each for each in held if each.key == key and each.attempt_id not in self._lent]
+            alone = {each.attempt_id for each in lent if not each.has_returned}
+            self._lent |= alone
+        try:
+            yield lent
+        finally:
+            with self._mutex:
+                self._lent -= alone
 
     def done(self, *staged: Staged) -> None:
         """These were committed. Another end that their attempt has staged since stays."""

@@ -301,6 +301,15 @@ def test_l6_the_pause_of_before_changes_nothing_when_the_attempt_goes_on(databas
     assert running == rows(path)
 
 
+def test_l17_an_attempt_that_goes_on_under_the_same_epoch_may_pause_again(database: Database) -> None:
+    """With the marker it has: nothing in it differs."""
+    for _ in range(2):
+        database.transact(store_writes, end("paused"))
+        assert "paused" == status_of(database)
+        database.transact(lambda tx: attempts.go_on(tx, attempts.find(tx, "a1"), epoch=1, now_us=LATER))
+        assert "running" == status_of(database)
+
+
 def test_l6_who_moves_between_check_and_write_is_not_overwritten(database: Database, path: Path) -> None:
     """By compare-and-set, whatever other writers a database allows."""
 

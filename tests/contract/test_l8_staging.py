@@ -87,6 +87,25 @@ def test_l4_an_admission_makes_the_register_forget_what_it_gave_up(register: Sta
     assert (False, ()) == (register.any, register.of_task("t", HERE, "task"))
 
 
+def test_l16_a_result_is_lent_to_many_and_a_question_to_one(register: Staging) -> None:
+    """Of several who ask for the same part at once, one may go on with an attempt that has paused."""
+    returned, asks = end(), end("paused", attempt="a2", ordinal=1)
+    register.add(returned)
+    register.add(asks)
+    with register.lent(returned.key) as first, register.lent(returned.key) as second:
+        assert [returned] == first == second
+    with register.lent(asks.key) as first:
+        with register.lent(asks.key) as second:
+            assert ([asks], []) == (first, second)
+        with register.lent(asks.key) as third:
+            assert [] == third
+        assert (asks,) == register.of_task("t", HERE, "task")[1:]
+    with register.lent(asks.key) as first:
+        register.forget([asks.attempt_id])
+    with register.lent(asks.key) as second:
+        assert ([asks], []) == (first, second)
+
+
 def test_l4_the_register_is_bounded(register: Staging, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest go first."""
     monkeypatch.setattr(staging, "_MOST", 3)

@@ -15,7 +15,7 @@ from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
 
 from langgraph_ext import LedgerSaver
-from langgraph_ext.errors import AdmissionError
+from langgraph_ext.errors import AdmissionError, RecoveryRequired
 from langgraph_ext.nodes import Frame, durable, frame
 from tests.support.acted import Acts
 from tests.support.apps import CONFIG, Boom, State, line
@@ -214,3 +214,180 @@ def test_l28_calls_with_what_cannot_be_encoded_do_not_run_side_by_side(
     acts.run(line(saver, in_turn=in_turn), config=other)
 
     assert [("in_turn", 1, "succeeded")] * 2 == acts.attempts()[-2:]
+
+
+class Retrying:
+    """A node that calls a durable function again when that has raised, as an application's own retry loop does."""
+
+    def __init__(self, acts: Acts, body: Callable[[Frame], Any], *, swallows: Any = Boom, **options: Any) -> None:
+        self.inner, self.swallows, self.acts = acts.node("inner", body, **options), swallows, acts
+
+    def call(self, given: Any, times: int) -> Any:
+        for _ in range(times - 1):
+            try:
+                return self.inner(given)
+            except self.swallows:
+                continue
+        return self.inner(given)
+
+    async def acall(self, given: Any, times: int) -> Any:
+        for _ in range(times - 1):
+            try:
+                return await self.inner(given)
+            except self.swallows:
+                continue
+        return await self.inner(given)
+
+    def node(self, times: int = 2, given: Any = "order") -> Any:
+        if self.acts.form == "sync":
+            return lambda state: self.call(given, times)
+
+        async def node(state: State) -> Any:
+            return await self.acall(given, times)
+
+        return node
+
+
+def lost(paid: list[str]) -> Callable[[Frame], Any]:
+    """A body whose payment may have happened or not."""
+
+    def call(key: str) -> Any:
+        paid.append(key)
+        raise Boom("lost")
+
+    return lambda frame: frame.once("pay", {}, call)
+
+
+@pytest.mark.parametrize("swallows", [Boom, Exception])
+def test_l20_a_call_that_is_made_again_does_not_act_beside_its_own_doubt(acts: Acts, swallows: Any) -> None:
+    """In the same try, too. A refusal is swallowed by some loops as well: the call stays what it was."""
+    paid: list[str] = []
+    app = line(acts.saver, a=Retrying(acts, lost(paid), effect="write", swallows=swallows).node(times=4))
+    for given in (("in",), None):
+        with pytest.raises(RecoveryRequired):
+            acts.run(app, given)
+
+    assert (1, [("a", 1, "failed")]) == (len(paid), acts.attempts())
+
+
+def test_l22_a_call_that_is_made_again_is_the_next_attempt(acts: Acts) -> None:
+    """What it did before it raised is not repeated."""
+    paid: list[str] = []
+
+    def body(frame: Frame) -> Any:
+        frame.once("pay", {}, paid.append)
+        if frame.number < 3:
+            raise Boom("behind it")
+        return {"log": [f"try {frame.number}"]}
+
+    app = line(acts.saver, a=Retrying(acts, body, effect="write").node(times=3))
+    acts.run(app)
+
+    assert ([("a", 1, "failed"), ("a", 2, "failed"), ("a", 3, "succeeded")], 1) == (acts.attempts(), len(paid))
+    assert ["in", "try 3"] == app.get_state(CONFIG).values["log"]
+    assert [] == acts.saver.ledger.verify()
+
+
+def test_l21_calls_that_are_made_again_are_counted(acts: Acts) -> None:
+    app = line(acts.saver, a=Retrying(acts, raises, max_attempts=2).node(times=5))
+    with pytest.raises(AdmissionError) as refusal:
+        acts.run(app)
+
+    assert ("retry_exhausted", ["inner", "inner"]) == (refusal.value.code, acts.ran)
+
+
+def raises(frame: Frame) -> Any:
+    raise Boom("always")
+
+
+def test_l22_it_counts_on_in_the_next_try(acts: Acts) -> None:
+    """As after a crash: the part is found by what it is called with, and what it did is known."""
+    paid: list[str] = []
+
+    def body(frame: Frame) -> Any:
+        frame.once("pay", {}, paid.append)
+        if frame.number < 4:
+            raise Boom("behind it")
+        return {"log": [str(frame.number)]}
+
+    app = line(acts.saver, a=Retrying(acts, body, effect="write").node(times=2))
+    for given in (("in",), None):
+        acts.run(app, given)
+
+    assert (["in", "4"], 1) == (app.get_state(CONFIG).values["log"], len(paid))
+
+
+def test_l22_an_equal_call_behind_one_that_returned_is_another_part(acts: Acts) -> None:
+    """Twice the same order: two payments, the second of which is lost for a moment and made again."""
+    paid: list[str] = []
+
+    def body(frame: Frame) -> Any:
+        frame.once("pay", {}, paid.append)
+        if len(paid) == 2 and frame.number == 1:
+            raise Boom("behind it")
+        return {"log": [str(frame.number)]}
+
+    calls = Retrying(acts, body, effect="write")
+    if acts.form == "sync":
+        app = line(acts.saver, a=lambda state: {"log": calls.call("order", 2)["log"] + calls.call("order", 2)["log"]})
+    else:
+
+        async def node(state: State) -> Any:
+            return {"log": (await calls.acall("order", 2))["log"] + (await calls.acall("order", 2))["log"]}
+
+        app = line(acts.saver, a=node)
+    acts.run(app)
+
+    assert (["in", "1", "2"], 2) == (app.get_state(CONFIG).values["log"], len(set(paid)))
+
+
+def test_l22_calls_side_by_side_are_made_again_each_as_its_own_part(
+    saver: LedgerSaver, loop: asyncio.AbstractEventLoop
+) -> None:
+    """Equal ones are interchangeable: as many payments as calls, whichever is made again first."""
+    acts, paid = Acts(saver, "async", "sync", loop), []
+
+    @durable(effect="write")
+    async def inner(order: str, frame: Frame) -> str:
+        await frame.aonce("pay", {}, pay)
+        await asyncio.sleep(0.01 * (len(paid) % 3))
+        if frame.number < 3:
+            raise Boom("behind it")
+        return order
+
+    async def pay(key: str) -> str:
+        paid.append(key)
+        return key
+
+    async def call(order: str) -> str:
+        while True:
+            try:
+                return await inner(order)  # type: ignore[no-any-return,misc]
+            except Boom:
+                continue
+
+    async def node(state: State) -> Any:
+        return {"log": list(await asyncio.gather(*map(call, ["a", "b", "a", "a"])))}
+
+    app = line(saver, a=node)
+    acts.run(app)
+
+    assert ["in", "a", "b", "a", "a"] == app.get_state(CONFIG).values["log"]
+    assert (4, 4) == (len(paid), len(set(paid)))
+    assert (4, 8) == tuple([each[2] for each in acts.attempts()].count(end) for end in ("succeeded", "failed"))
+    assert [] == saver.ledger.verify()
+
+
+@pytest.mark.parametrize(("effect", "code"), [("write", "part_ambiguous"), ("none", None)])
+def test_l28_one_that_cannot_be_told_from_the_call_that_failed_does_not_act(
+    acts: Acts, effect: Any, code: str | None
+) -> None:
+    """It may be that call again, or another one whose argument looks the same. Where nothing is done, no harm is."""
+    app = line(acts.saver, a=Retrying(acts, raises, effect=effect).node(times=2, given=Opaque()))
+    found = None
+    try:
+        acts.run(app)
+    except AdmissionError as refusal:
+        found = refusal.code
+
+    assert (code, 1 if code else 2) == (found, len(acts.attempts()))

@@ -58,6 +58,9 @@ SET asked_id = excluded.asked_id, effect_id = excluded.effect_id, asked_us = exc
 -- name: effect_uses_delete
 DELETE FROM effect_use WHERE attempt_id IN (SELECT attempt_id FROM attempt WHERE thread_id = :thread_id);
 
+-- name: effect_uses_of_go_delete
+DELETE FROM effect_use WHERE attempt_id = :attempt_id AND epoch = :epoch;
+
 -- name: effect_uses_of_run_delete
 DELETE FROM effect_use WHERE attempt_id IN (SELECT attempt_id FROM attempt WHERE run = :run);
 
