@@ -22,6 +22,7 @@ from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, EffectClass
 from langgraph_ext.ledger.dimensions import Amounts
 from langgraph_ext.ledger.inbox import Message
 from langgraph_ext.ledger.leases import Lease
+from langgraph_ext.ledger.overtaken import overtaken
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.runs import At
@@ -184,7 +185,8 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
             stands=_stands(tx, entry, run),
             steering=inbox.claimed(tx, attempt) if entry.accepts_steering else (),
         )
-    refused = _beyond(tx, entry, run) if last is None else _refusal(tx, entry, last)
+    before = _followed(tx, entry, run) if last is None else [last]
+    refused = _refusal(tx, entry, run, last, before)
     if refused is not None:
         _give_back(tx, entry, lease)
         return replace(refused, lease=lease, given_up=given_up)
@@ -212,7 +214,7 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
         lease,
         run_id,
         goes_on=False,
-        authorized=last is not None and last.authorized_us is not None,
+        authorized=any(each.authorized_us is not None for each in before),
         given_up=given_up,
         stands=_stands(tx, entry, run),
         steering=inbox.claim(tx, attempt, now_us=entry.now_us) if entry.accepts_steering else (),
@@ -365,37 +367,79 @@ def _beyond(tx: Tx, entry: Entry, run: int) -> Refused | None:
     )
 
 
-def _refusal(tx: Tx, entry: Entry, last: Attempt) -> Refused | None:
-    """Why the next attempt may not start, if it may not (rules L19–L21)."""
-    who: dict[str, object] = {"thread_id": entry.thread_id, "task_id": entry.task_id, "attempt_id": last.attempt_id}
-    if last.status is AttemptStatus.RUNNING:
-        return Refused(
-            "attempt_running",
-            f"node {entry.node!r}: attempt {last.attempt_id!r} of this task is running under the same lease; wait for "
-            "its end",
-            who,
-        )
-    if last.authorized_us is not None:
+def _refusal(tx: Tx, entry: Entry, run: int, last: Attempt | None, before: Sequence[Attempt]) -> Refused | None:
+    """Why the next attempt may not start, if it may not (rules L18–L21)."""
+    if last is None:
+        return _beyond(tx, entry, run) or _left_in_doubt(tx, entry, before, elsewhere=True)
+    return _running(entry, last) or _left_in_doubt(tx, entry, before, elsewhere=False) or _exhausted(entry, last)
+
+
+def _followed(tx: Tx, entry: Entry, run: int) -> list[Attempt]:
+    """The attempts that the first one of a visit follows: of a visit that `update_state` overtook; mostly none."""
+    if entry.effect is EffectClass.NONE:
+        return []
+    function, own = entry.function, not entry.arguments
+    return overtaken(tx, run=run, thread_id=entry.thread_id, levels=entry.levels, function=function, own=own)
+
+
+def _running(entry: Entry, last: Attempt) -> Refused | None:
+    """Whether this very part runs already (rule L19)."""
+    if last.status is not AttemptStatus.RUNNING:
         return None
-    if found := _doubts(tx, entry, last):
+    return Refused(
+        "attempt_running",
+        f"node {entry.node!r}: attempt {last.attempt_id!r} of this task is running under the same lease; wait for its "
+        "end",
+        _who(entry, last),
+    )
+
+
+def _left_in_doubt(tx: Tx, entry: Entry, before: Sequence[Attempt], *, elsewhere: bool) -> Refused | None:
+    """Whether what the attempts before have left in doubt stops the next one (rule L20).
+
+    Args:
+        tx: The transaction.
+        entry: The body.
+        before: The attempts that it follows.
+        elsewhere: Whether they are another visit's, that `update_state` overtook.
+    """
+    for each in before:
+        found = [] if each.authorized_us is not None else _doubts(tx, entry, each)
+        if not found:
+            continue
         doubts = [named for named, _ in found]
-        details: dict[str, object] = {"attempt_id": last.attempt_id, "effects": doubts}
-        runs.move(tx, last.run, RunStatus.RECOVERY_REQUIRED, entry.at, details=details)
+        details: dict[str, object] = {"attempt_id": each.attempt_id, "effects": doubts}
+        runs.move(tx, each.run, RunStatus.RECOVERY_REQUIRED, entry.at, details=details)
         return Refused(
             "recovery_required",
-            f"node {entry.node!r}: attempt {last.attempt_id!r} is {last.status}, and nobody knows the outcome of: "
-            f"{', '.join(doubts)}. Find out{_ways_out(entry, last)}; then invoke again",
-            who | {"effects": doubts},
+            f"node {entry.node!r}: attempt {each.attempt_id!r} is {each.status}, and nobody knows the outcome of: "
+            f"{', '.join(doubts)}. Find out{_ways_out(entry, each)}; then invoke again" + (_ANEW if elsewhere else ""),
+            _who(entry, each) | {"effects": doubts},
             effects=tuple(effect_id for _, effect_id in found if effect_id is not None),
         )
-    if entry.max_attempts is not None and last.number >= entry.max_attempts:
-        return Refused(
-            "retry_exhausted",
-            f"node {entry.node!r}: {last.number} attempts of this task have ended without success, and "
-            f"max_attempts={entry.max_attempts}; {_one_more(last)}",
-            who | {"max_attempts": entry.max_attempts},
-        )
     return None
+
+
+_ANEW = (
+    ". update_state has made its task another one, which acts again also if that has happened, but for effects with "
+    "key= or base_key="
+)
+
+
+def _exhausted(entry: Entry, last: Attempt) -> Refused | None:
+    """Whether a visit has had as many attempts as it may have (rule L21)."""
+    if last.authorized_us is not None or entry.max_attempts is None or last.number < entry.max_attempts:
+        return None
+    return Refused(
+        "retry_exhausted",
+        f"node {entry.node!r}: {last.number} attempts of this task have ended without success, and "
+        f"max_attempts={entry.max_attempts}; {_one_more(last)}",
+        _who(entry, last) | {"max_attempts": entry.max_attempts},
+    )
+
+
+def _who(entry: Entry, attempt: Attempt) -> dict[str, object]:
+    return {"thread_id": entry.thread_id, "task_id": attempt.task_id, "attempt_id": attempt.attempt_id}
 
 
 def _ways_out(entry: Entry, last: Attempt) -> str:
@@ -421,5 +465,5 @@ def _doubts(tx: Tx, entry: Entry, last: Attempt) -> list[tuple[str, str | None]]
         return [(f"{entry.node} (opaque)", None)]
     if not entry.stops_in_doubt:
         return []
-    found = effects.in_doubt(tx, visit=PartKey(entry.thread_id, entry.checkpoint_id, entry.task_id, entry.ordinal))
+    found = effects.in_doubt(tx, visit=PartKey(last.thread_id, last.checkpoint_id, last.task_id, last.ordinal))
     return [(f"{effect.name} ({effect.effect_id})", effect.effect_id) for effect in found]

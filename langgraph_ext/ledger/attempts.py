@@ -181,6 +181,12 @@ def of_run(tx: Tx, run: int) -> list[Attempt]:
     return sorted(found, key=lambda attempt: (attempt.started_us, attempt.number, attempt.attempt_id))
 
 
+def of_node(tx: Tx, *, run: int, **kind: object) -> list[Attempt]:
+    """The attempts of a run at visits of one kind (`visit_rows.Kind`), in the order in which they started."""
+    found = [_from_row(row) for row in tx.all("attempts_of_node", run=run, **kind)]
+    return sorted(found, key=lambda attempt: (attempt.started_us, attempt.number, attempt.attempt_id))
+
+
 def writes_of(tx: Tx, attempt: Attempt) -> bytes:
     """The serialized result that stands beside an attempt's marker."""
     writes: bytes = tx.one("attempt_writes", attempt_id=attempt.attempt_id)["writes"]

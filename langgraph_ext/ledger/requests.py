@@ -9,7 +9,7 @@ not attached the name is looked at when the run's first checkpoint is stored, an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from langgraph_ext.database import Row, Tx
@@ -65,9 +65,13 @@ def reserve(tx: Tx, request: Request, *, thread_id: str, epoch: int | None, now_
 def begin(tx: Tx, run: int, request: Request, *, thread_id: str, epoch: int | None, now_us: int) -> None:
     """A run has begun: record with what. Who has not reserved its name does so now.
 
+    The name is that of the first run that an invocation begins. It may begin another, if it goes on behind an end.
+
     Raises:
         ConflictError: As `reserve`.
     """
+    if _has_begun(tx, request, thread_id, epoch):
+        request = replace(request, run_key=None)
     reserve(tx, request, thread_id=thread_id, epoch=epoch, now_us=now_us)
     if request.run_key is not None:
         tx.run("request_begun", run_key=request.run_key, run=run)
@@ -82,6 +86,14 @@ def begin(tx: Tx, run: int, request: Request, *, thread_id: str, epoch: int | No
         input_digest=request.input_digest,
         made_by=request.made_by,
     )
+
+
+def _has_begun(tx: Tx, request: Request, thread_id: str, epoch: int | None) -> bool:
+    """Whether this very invocation has begun a run by its name."""
+    known = None if request.run_key is None else tx.maybe("request_get", run_key=request.run_key)
+    if known is None or epoch is None or known["run_id"] is None:
+        return False
+    return (known["thread_id"], known["epoch"]) == (thread_id, epoch)
 
 
 def _refuse(known: Row, what: str) -> NoReturn:

@@ -8,7 +8,8 @@ log has seen since. A row never changes: who enters again, in whatever process, 
                           │ second time
     subgraph            in ─ pay ─ in ─ pay          visit outer/pay: scope outer's task, ordinal 2, iteration path 2/2
 
-The tasks of one fan-out are told apart by their place, and are in the same round.
+The tasks of one fan-out are told apart by their place, and are in the same round. A run that began with a fork, or on a
+copied thread, goes on counting rounds where what led to it stopped (rounds.py); ordinals count its own visits.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger.node_paths import UNKNOWN
 from langgraph_ext.ledger.records import VisitKind
+from langgraph_ext.ledger.rounds import begins_anew, led_to
 from langgraph_ext.ledger.task_paths import task_of
 
-__all__ = ["Level", "Numbered", "Task", "iteration_of", "number", "numbered_in"]
+__all__ = ["Kind", "Level", "Numbered", "Task", "iteration_of", "kind_of", "number", "numbered_in"]
 
 
 class Task(NamedTuple):
@@ -40,6 +42,7 @@ class Level(NamedTuple):
     checkpoint_id: str
     task: Task | None
     """None if nothing is known of it: its graph hands nothing to the saver."""
+    checkpoint_ns: str = ""
 
 
 class Numbered(NamedTuple):
@@ -47,17 +50,27 @@ class Numbered(NamedTuple):
 
     node_path: str
     iteration_path: tuple[int, ...]
-    """The ordinals of the enclosing visits and of its own, outermost first."""
+    """The rounds of the enclosing visits and its own, outermost first: their ordinals, and what their run inherited."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Counted:
-    """What ordinals count apart within a run."""
+class Kind:
+    """What a visit is one of, in whatever scope."""
 
     kind: VisitKind
     node_path: str
-    scope: str
     place: int
+
+    def columns(self) -> dict[str, object]:
+        """By the names of the table."""
+        return {"kind": self.kind, "node_path": self.node_path, "place": self.place}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted(Kind):
+    """What ordinals count apart within a run."""
+
+    scope: str
 
     def columns(self) -> dict[str, object]:
         return {"kind": self.kind, "node_path": self.node_path, "scope": self.scope, "place": self.place}
@@ -90,6 +103,13 @@ def number(tx: Tx, *, run: int, thread_id: str, levels: Sequence[Level]) -> Numb
     return above
 
 
+def kind_of(levels: Sequence[Level]) -> Kind:
+    """What the innermost of these visits is one of, whether or not it has a row."""
+    names = [UNKNOWN if level.task is None else level.task.node or UNKNOWN for level in levels]
+    stood = task_of("" if levels[-1].task is None else levels[-1].task.task_path)
+    return Kind(kind=stood.kind, node_path="/".join(names), place=-1 if stood.send is None else stood.send)
+
+
 def numbered_in(tx: Tx, run: int) -> Mapping[tuple[str, str], Row]:
     """The rows of a run's visits, by checkpoint and task."""
     return {(row["checkpoint_id"], row["task_id"]): row for row in tx.all("visits_of_run", run=run)}
@@ -119,7 +139,13 @@ def _begun(
     last = tx.maybe("visit_last", run=run, **counted.columns())
     after_id, ordinal = ("", 0) if last is None else (last["checkpoint_id"], last["ordinal"])
     ordinal += 1 + _plain(tx, run, thread_id, root_id, level.checkpoint_id, task, counted, after_id)
-    numbered = Numbered(counted.node_path, (*above.iteration_path, ordinal))
+    if last is None:
+        sought = {**counted.columns(), "task_path": task.task_path, "node": task.node}
+        round = ordinal + led_to(tx, run, thread_id, root_id, (level.checkpoint_ns, level.checkpoint_id), sought)
+    else:
+        round = iteration_of(last["iteration_path"])[-1] + ordinal - last["ordinal"]
+        round -= not scope and begins_anew(tx, thread_id, root_id, last)
+    numbered = Numbered(counted.node_path, (*above.iteration_path, round))
     tx.run(
         "visit_insert",
         thread_id=thread_id,

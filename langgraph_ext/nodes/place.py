@@ -99,10 +99,10 @@ def levels_of(place: Place) -> tuple[Level, ...]:
     for checkpoint_ns, checkpoint_id in place.anchors:
         graphs.setdefault(checkpoint_id, checkpoint_ns)  # a `@task` has a longer one for that of its workflow
     around = [
-        Level(executed, place.saver.loops.task_around(place.thread_id, inner_ns))
-        for (executed, _), (_, inner_ns) in pairwise(graphs.items())
+        Level(executed, place.saver.loops.task_around(place.thread_id, inner_ns), outer_ns)
+        for (executed, outer_ns), (_, inner_ns) in pairwise(graphs.items())
     ]
-    return (*around, Level(place.checkpoint_id, host.task_in(place.config)))
+    return (*around, Level(place.checkpoint_id, host.task_in(place.config), place.checkpoint_ns))
 
 
 def _saver_in(config: RunnableConfig) -> LedgerSaver:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -126,7 +125,8 @@ class Attaching:
         is_input = metadata.get("source") == "input"
         invocation = self._invocation_of(config, address)
         if invocation is not None and invocation.request is not None:
-            return invocation.request if is_input else replace(invocation.request, run_key=None)
+            # its own, whatever the source: one that goes on has no key, and under "exit" no input is ever stored
+            return invocation.request
         if not is_input or (run_key := run_key_in(config)) is None:
             return None
         return request_of(host.input_in(checkpoint["channel_values"]), run_key, None, self.serde)

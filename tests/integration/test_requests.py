@@ -13,6 +13,7 @@ from langgraph.types import Command, interrupt
 from langgraph_ext import LedgerSaver, durable
 from langgraph_ext.errors import AdmissionError, ConflictError, InvalidArgument
 from langgraph_ext.ledger.records import Run
+from langgraph_ext.ledger.requests import Request, begin
 from langgraph_ext.saver.callbacks import LedgerCallbackHandler, with_ledger
 from langgraph_ext.saver.definition import definition_of
 from tests.support.acted import Acts
@@ -56,6 +57,33 @@ def test_l50_a_request_that_comes_again_is_not_run_again(acts: Acts, attached: b
     assert ([run], "order-7") == (acts.saver.ledger.runs(), run.run_key)
     assert not attached or ["a"] == acts.ran
     assert [] == acts.saver.ledger.verify()
+
+
+def test_l50_attached_its_name_is_kept_also_where_the_end_alone_is_stored(acts: Acts) -> None:
+    """Under durability "exit" the first checkpoint that is stored is the last one."""
+    app = with_ledger(line(acts.saver, a=says("a")))
+    acts.run(app, config=named("order-7"), durability="exit")
+    with pytest.raises(ConflictError) as refused:
+        acts.run(app, config=named("order-7", "another"), durability="exit")
+    acts.run(app, config=named("order-8"), durability="exit")
+
+    assert ("run_exists", "t") == (refused.value.code, refused.value.details["thread_id"])
+    assert [("t", "order-8"), ("t", "order-7")] == [(each.thread_id, each.run_key) for each in acts.saver.ledger.runs()]
+    assert ["in", "a"] * 2 == app.get_state(named("order-7")).values["log"]
+
+
+def test_l50_another_run_that_the_same_invocation_begins_has_no_name(acts: Acts) -> None:
+    """Its first run keeps the name; the other one is not refused for it."""
+    acts.run(with_ledger(line(acts.saver, a=says("a"))), config=named("order-7"))
+    first = newest(acts)
+    request = Request(run_key="order-7", input_digest=str(first.input_digest), definition=None, made_by="")
+    asked = {"request": request, "thread_id": "t", "now_us": 0}
+    (epoch,) = acts.saver.database.transact(lambda tx: [tx.one("lease_get", thread_id="t")["epoch"]])
+    acts.saver.database.transact(lambda tx: begin(tx, 99, epoch=epoch, **asked))
+    with pytest.raises(ConflictError, match=first.run_id):
+        acts.saver.database.transact(lambda tx: begin(tx, 99, epoch=epoch + 1, **asked))
+
+    assert "order-7" == newest(acts).run_key
 
 
 @pytest.mark.parametrize("attached", [True, False])

@@ -91,6 +91,17 @@ FROM attempt
 WHERE thread_id = :thread_id AND status = 'running' AND epoch < :epoch
 ORDER BY epoch;
 
+-- name: attempts_of_node
+-- In a run: of every visit of one node path, kind and place.
+SELECT
+    attempt.attempt_id, attempt.run, attempt.thread_id, attempt.checkpoint_ns, attempt.checkpoint_id, attempt.task_id,
+    attempt.ordinal, attempt.number, attempt.epoch, attempt.status, attempt.digest, attempt.node, attempt.kind,
+    attempt.effect, attempt.started_us, attempt.ended_us, attempt.authorized_us, attempt.function, attempt.arguments
+FROM visit CROSS JOIN attempt
+WHERE visit.run = :run AND visit.node_path = :node_path AND visit.kind = :kind AND visit.place = :place
+    AND attempt.thread_id = visit.thread_id AND attempt.checkpoint_id = visit.checkpoint_id
+    AND attempt.task_id = visit.task_id;
+
 -- name: attempts_of_run
 SELECT
     attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,

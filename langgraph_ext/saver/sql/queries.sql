@@ -200,12 +200,12 @@ WHERE seq IN (SELECT seq FROM checkpoint_log WHERE thread_id = :target) AND stor
 -- name: thread_copy
 -- Places are relative to the thread (values.py), so rows are copied as they are; what a ledger says of them is not.
 INSERT INTO checkpoint_log (
-    listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, stored_us, metadata,
-    places, body, data
+    listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, sends, stored_us,
+    metadata, places, body, data
 )
 SELECT
-    listed, :target, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, :stored_us, metadata,
-    places, body, data
+    listed, :target, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, sends, :stored_us,
+    metadata, places, body, data
 FROM checkpoint_log
 WHERE seq IN (SELECT seq FROM checkpoint_log WHERE thread_id = :source)
     AND (listed IS NOT NULL OR task_id IS NOT NULL)
