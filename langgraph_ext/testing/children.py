@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.testing.differences import Flat
 from langgraph_ext.testing.points import Kill
 from langgraph_ext.testing.scenario import Scenario
 
@@ -178,6 +179,13 @@ class Children:
         """Let the scenario start or go on, in a process that kills itself as told."""
         request = {"task": "run", "kill": None if kill is None else asdict(kill), **_named(files)}
         return self._asked(request, files)
+
+    def look(self, files: Files, threads: Sequence[str], ignored: Sequence[str]) -> dict[str, Flat]:
+        """The states of these threads, without the channels of those names."""
+        ended = self._asked({"task": "look", "threads": threads, "ignored": ignored, **_named(files)}, files)
+        assert ended.returned, f"no state could be read:\n{ended.output}"
+        states: dict[str, Flat] = ended.said["states"]
+        return states
 
     def _asked(self, request: dict[str, Any], files: Files) -> Ended:
         files.report.unlink(missing_ok=True)

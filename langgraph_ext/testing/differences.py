@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-__all__ = ["Flat", "differing", "flat", "short"]
+__all__ = ["ALL", "Flat", "differing", "flat", "named_but", "short"]
+
+ALL = "*"
+"""Among names that are not compared: all of them."""
 
 Flat = Mapping[str, str]
 """What stands at each path of a value, as text."""
@@ -21,6 +24,11 @@ def flat(values: Mapping[str, Any]) -> Flat:
 def differing(one: Flat, other: Flat) -> Iterator[str]:
     """The paths at which two flat values differ, in their order."""
     return (path for path in dict.fromkeys([*one, *other]) if one.get(path) != other.get(path))
+
+
+def named_but(values: Mapping[str, Any], ignored: Collection[str]) -> dict[str, Any]:
+    """The values whose names are not ignored."""
+    return {} if ALL in ignored else {name: value for name, value in values.items() if name not in ignored}
 
 
 def short(text: str | None) -> str:

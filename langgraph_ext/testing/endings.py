@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from langgraph_ext import LedgerSaver
 from langgraph_ext.ledger import Effect, Finding, Run, RunLedger
-from langgraph_ext.testing.children import Files
-from langgraph_ext.testing.differences import Flat, differing, flat
+from langgraph_ext.testing.children import Children, Files
+from langgraph_ext.testing.differences import Flat, differing, flat, named_but
 from langgraph_ext.testing.effects import EffectLog
-from langgraph_ext.testing.states import PlainSerde, state_of
 
-__all__ = ["ALL", "Ending", "Ignored", "Varying", "ending_of", "varying_in"]
-
-ALL = "*"
-"""Among names that are not compared: all of them."""
+__all__ = ["Ending", "Ignored", "Varying", "ending_of", "varying_in"]
 
 _PAGE = 1000
 
@@ -60,17 +54,17 @@ class Varying:
         return (*facts, *(f"{path!r} in the state of thread {thread!r}" for thread, path in sorted(self.states)))
 
 
-def ending_of(files: Files, ignored: Ignored) -> Ending:
-    """Read what is there, when nobody writes any more."""
+def ending_of(files: Files, children: Children, ignored: Ignored) -> Ending:
+    """Read what is there, when nobody writes any more; the states by a child."""
     statuses: dict[str, str] = {}
-    with LedgerSaver(files.database, serde=PlainSerde()) as saver:
-        for run in _runs(saver.ledger):
+    with RunLedger(files.database) as ledger:
+        for run in _runs(ledger):
             statuses.setdefault(run.thread_id, str(run.status))
-        states = {each: flat(_but(state_of(saver, each), ignored.channels)) for each in statuses}
-        doubts = Counter((each.node_path, each.name) for each in _effects(saver.ledger) if each.in_doubt)
-        findings = tuple(saver.ledger.verify())
+        doubts = Counter((each.node_path, each.name) for each in _effects(ledger) if each.in_doubt)
+        findings = tuple(ledger.verify())
+    states = children.look(files, list(statuses), list(ignored.channels))
     log = EffectLog(files.effects)
-    effects = {key: [flat(_but(facts, ignored.facts)) for facts in log.facts(key)] for key in log.keys()}  # noqa: SIM118
+    effects = {key: [flat(named_but(facts, ignored.facts)) for facts in log.facts(key)] for key in log.keys()}  # noqa: SIM118
     return Ending(statuses=statuses, effects=effects, states=states, doubts=doubts, findings=findings)
 
 
@@ -104,7 +98,3 @@ def _effects(ledger: RunLedger) -> Iterator[Effect]:
     while page := ledger.effects(after=after, limit=_PAGE):
         yield from page
         after = page[-1].effect_id
-
-
-def _but(values: Mapping[str, Any], ignored: Collection[str]) -> dict[str, Any]:
-    return {} if ALL in ignored else {name: value for name, value in values.items() if name not in ignored}

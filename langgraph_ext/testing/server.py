@@ -27,6 +27,7 @@ from langgraph_ext.database.queries import load_queries
 from langgraph_ext.testing.effects import EffectLog
 from langgraph_ext.testing.points import Kill, Watch, kill_myself, replace_connections
 from langgraph_ext.testing.scenario import Scenario, load
+from langgraph_ext.testing.states import states_of
 from langgraph_ext.testing.tracebacks import readable
 
 __all__ = ["main"]
@@ -134,6 +135,8 @@ def _outcome(function: Callable[..., Any], request: Json, report: int) -> Json:
         database.open()
         database.close()
         return {"returned": True}
+    if request["task"] == "look":
+        return {"returned": True, "states": states_of(request["database"], request["threads"], request["ignored"])}
     kill = None if request["kill"] is None else Kill(**request["kill"])
 
     def strike(told: str) -> None:

@@ -1,19 +1,21 @@
 """States: the values at the head of a thread, as plain data.
 
 No class of the user's is imported, and nothing of theirs is run: an object is its class's name and what it was made of.
+Read in a child, since this loads LangGraph, which the harness's own process, and the command line, do without.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, JsonPlusSerializer
 
 from langgraph_ext import LedgerSaver
+from langgraph_ext.testing.differences import Flat, flat, named_but
 
-__all__ = ["PlainSerde", "state_of"]
+__all__ = ["PlainSerde", "states_of"]
 
 _SNAPSHOT = object()
 """Stands for what a DeltaChannel keeps: how often it does so is none of the run's results."""
@@ -56,13 +58,20 @@ class PlainSerde:
         return {"class": f"{module}.{name}", "of": arguments}
 
 
-def state_of(saver: LedgerSaver, thread_id: str) -> dict[str, Any]:
-    """The values of a graph's own channels at its newest checkpoint; empty if there is none.
+def states_of(database: str, threads: Sequence[str], ignored: Collection[str]) -> dict[str, Flat]:
+    """By thread, its state; paths begin with a channel's name.
 
     Args:
-        saver: With a `PlainSerde`.
-        thread_id: Whose.
+        database: The file.
+        threads: Their ids.
+        ignored: Names of channels that are left out; `ALL` among them: all are.
     """
+    with LedgerSaver(database, serde=PlainSerde()) as saver:
+        return {each: flat(named_but(_state_of(saver, each), ignored)) for each in threads}
+
+
+def _state_of(saver: LedgerSaver, thread_id: str) -> dict[str, Any]:
+    """The values of a graph's own channels at its newest checkpoint; empty if there is none."""
     found = saver.get_tuple({"configurable": {"thread_id": thread_id, "checkpoint_ns": ""}})
     values = {} if found is None else found.checkpoint["channel_values"]
     return {name: value for name, value in values.items() if _is_a_users(name) and value is not _SNAPSHOT}

@@ -87,7 +87,7 @@ class Work:
         files.database.write_bytes(empty)
         files.effects.touch(0o600)
         ended = self.workers[0].run(files)
-        ending = ending_of(files, self.limits.ignored)
+        ending = ending_of(files, self.workers[0], self.limits.ignored)
         problems = list(problems_of_end(ended, self.limits.timeout_seconds))
         before = before or ending
         problems += problems_of_ending(ending, before, varying_in(before, ending), self.limits.at_most)
@@ -138,7 +138,7 @@ class Work:
             ended = self._gone_on(children, files)
         problems: list[Problem] = list(problems_of_end(ended, self.limits.timeout_seconds))
         if not problems:
-            found = ending_of(files, self.limits.ignored)
+            found = ending_of(files, children, self.limits.ignored)
             problems += problems_of_ending(found, undisturbed.ending, undisturbed.varying, self.limits.at_most)
         if not problems:
             files.remove()

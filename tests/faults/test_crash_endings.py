@@ -195,10 +195,28 @@ def test_an_error_ends_workers_at_once(crash: Crash) -> None:
     assert time.monotonic() - began < 60
 
 
-@pytest.mark.parametrize("options", [{"workers": 0}, {"ignore_facts": "at"}, {"ignore_state": "log"}])
-def test_options_that_mean_nothing_are_refused(crash: Crash, options: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"points": []},
+        {"points": "before"},
+        {"points": ["between"]},
+        {"only": (0, "before")},
+        {"only": (1, "between")},
+        {"only": (1, "after:2")},
+        {"only": (1, "inside:x")},
+        {"timeout_seconds": 0},
+        {"resumes": 0},
+        {"max_broken": 0},
+        {"workers": 0},
+        {"ignore_facts": "at"},
+        {"ignore_state": "log"},
+    ],
+)
+def test_arguments_that_mean_nothing_are_refused(crash: Crash, tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument):
         crash("keeps_another_value", **options)
+    assert [] == list(tmp_path.iterdir())
 
 
 def test_pytest_shows_the_message_and_not_the_harness(tmp_path: Path) -> None:

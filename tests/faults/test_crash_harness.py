@@ -396,24 +396,3 @@ def test_a_module_that_cannot_be_loaded_is_refused(db: Path, target: str, said: 
     notes = "".join(getattr(raised.value, "__notes__", ()))
     assert ("before it broke" in notes, "1 / 0" in notes) == (target.startswith("broken"),) * 2
     assert "langgraph_ext" not in notes
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"points": []},
-        {"points": "before"},
-        {"points": ["between"]},
-        {"only": (0, "before")},
-        {"only": (1, "between")},
-        {"only": (1, "after:2")},
-        {"only": (1, "inside:x")},
-        {"timeout_seconds": 0},
-        {"resumes": 0},
-        {"max_broken": 0},
-    ],
-)
-def test_arguments_that_mean_nothing_are_refused(crash: Crash, db: Path, options: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgument):
-        crash("sound", **options)
-    assert not db.exists()
