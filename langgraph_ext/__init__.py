@@ -11,15 +11,27 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from langgraph_ext.ledger import Budget, RunLedger
-    from langgraph_ext.nodes import AppTx, EffectNotDone, Frame, durable, frame
+    from langgraph_ext.nodes import AppTx, AttemptInterrupted, EffectNotDone, Frame, durable, frame
     from langgraph_ext.saver import LedgerSaver, with_ledger
 
-__all__ = ["AppTx", "Budget", "EffectNotDone", "Frame", "LedgerSaver", "RunLedger", "durable", "frame", "with_ledger"]
+__all__ = [
+    "AppTx",
+    "AttemptInterrupted",
+    "Budget",
+    "EffectNotDone",
+    "Frame",
+    "LedgerSaver",
+    "RunLedger",
+    "durable",
+    "frame",
+    "with_ledger",
+]
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "AppTx": "langgraph_ext.nodes",
+    "AttemptInterrupted": "langgraph_ext.nodes",
     "Budget": "langgraph_ext.ledger",
     "EffectNotDone": "langgraph_ext.nodes",
     "Frame": "langgraph_ext.nodes",

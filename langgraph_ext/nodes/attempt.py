@@ -16,7 +16,7 @@ from langgraph_ext.errors import LangGraphExtError
 from langgraph_ext.ledger import endings, settlement
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus
 from langgraph_ext.ledger.texts import message_of
-from langgraph_ext.nodes.acts import AttemptInterrupted
+from langgraph_ext.nodes.acts import Actor, AttemptInterrupted
 from langgraph_ext.nodes.frames import Frame
 from langgraph_ext.nodes.place import Place
 from langgraph_ext.saver import host
@@ -36,6 +36,7 @@ class Running:
     place: Place
     attempt: Attempt
     frame: Frame
+    actor: Actor
     gives_back: bool
     """Whether it took the lease by itself."""
     _has_let_go: bool = field(default=False, init=False)
@@ -96,7 +97,7 @@ class Running:
         if isinstance(error, ParentCommand):
             self._stage("succeeded", encoded(self.place, "command", error.args[0]))
             return None
-        calling = frozenset(self.frame.actor.calling)
+        calling = frozenset(self.actor.calling)
         if self.gives_back and not calling:
             self._let_go()  # before it is given back: who renews it must not find it lost
         told = (type(error).__name__, message_of(error), getattr(error, "code", None))
@@ -131,7 +132,7 @@ class Running:
 
     def _stage(self, outcome: Any, writes: bytes) -> None:
         place, attempt = self.place, self.attempt
-        registered = self.frame.actor.close()
+        registered = self.actor.close()
         place.saver.staging.add(
             settlement.mark(
                 outcome,

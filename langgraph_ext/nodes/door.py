@@ -355,6 +355,8 @@ def _answered(
         node_path=answer.stands.node_path,
         iteration_path=answer.stands.iteration_path,
     )
+    declared, own_lease = caller.declared, not answer.lease.whole
+    actor = Actor(place, key, answer.run_id, declared, authorized=answer.authorized, own_lease=own_lease)
     frame = Frame(
         attempt_id=attempt.attempt_id,
         run_id=answer.run_id,
@@ -366,13 +368,10 @@ def _answered(
         goes_on=answer.goes_on,
         steering=tuple(value_of(each.type, each.data, place.saver.serde) for each in answer.steering),
         memo=Memos(place, key),
-        place=place,
-        actor=Actor(
-            place, key, answer.run_id, caller.declared, authorized=answer.authorized, own_lease=not answer.lease.whole
-        ),
+        _actor=actor,
     )
     place.saver.holds.begin(answer.lease)
-    return Running(place=place, attempt=attempt, frame=frame, gives_back=not answer.lease.whole)
+    return Running(place=place, attempt=attempt, frame=frame, actor=actor, gives_back=own_lease)
 
 
 def _note(place: Place, answer: Admitted | Finished | Mistaken | Refused) -> None:

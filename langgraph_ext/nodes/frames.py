@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from langgraph_ext.database import AppTx
 from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.nodes.acts import Actor, Named
 from langgraph_ext.nodes.memos import Memos
-from langgraph_ext.nodes.place import Place
 from langgraph_ext.saver.acting import ATTEMPT
 
 __all__ = ["Frame", "entered", "frame", "left"]
@@ -48,8 +47,7 @@ class Frame:
     the next attempt of the visit if this one comes to nothing."""
     memo: Memos
     """Small values that the node keeps between its attempts and its rounds."""
-    place: Place
-    actor: Actor
+    _actor: Actor = field(repr=False)
 
     def inside(self, fn: Callable[[AppTx], object]) -> None:
         """Have `fn(tx)` write to the application's own tables, in the transaction that stores the attempt's success.
@@ -66,7 +64,7 @@ class Frame:
         Raises:
             InvalidArgument: It is an async function or none, takes no argument, or the body has ended.
         """
-        self.actor.inside(fn)
+        self._actor.inside(fn)
 
     def once(
         self,
@@ -100,7 +98,7 @@ class Frame:
                 this one (`attempt_mismatch`); as a signal to LangGraph.
             RecoveryRequired: The effect is in doubt, and the node stops at that; as a signal to LangGraph.
         """
-        return self.actor.once(name, payload, call, part=part, named=Named(key, base_key))
+        return self._actor.once(name, payload, call, part=part, named=Named(key, base_key))
 
     async def aonce(
         self,
@@ -113,7 +111,7 @@ class Frame:
         base_key: str | None = None,
     ) -> Any:
         """As `once`, for a call that is awaited. A plain function that answers at once will do; it holds the loop."""
-        return await self.actor.aonce(name, payload, call, part=part, named=Named(key, base_key))
+        return await self._actor.aonce(name, payload, call, part=part, named=Named(key, base_key))
 
 
 def frame() -> Frame:
@@ -130,7 +128,7 @@ def frame() -> Frame:
 
 def entered(found: Frame) -> Entered:
     """A body begins; what it calls finds its frame, and its attempt."""
-    return _CURRENT.set(found), ATTEMPT.set(found.actor.key)
+    return _CURRENT.set(found), ATTEMPT.set(found._actor.key)
 
 
 def left(tokens: Entered) -> None:

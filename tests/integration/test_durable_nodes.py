@@ -13,6 +13,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.config import get_config
 from langgraph.errors import NodeError, NodeTimeoutError
 from langgraph.func import entrypoint, task
 from langgraph.graph import START, MessagesState, StateGraph
@@ -23,6 +24,7 @@ from langgraph_ext import LedgerSaver
 from langgraph_ext.errors import AdmissionError, InvalidArgument, RecoveryRequired, StoreError
 from langgraph_ext.ledger import admission
 from langgraph_ext.nodes import AttemptInterrupted, Frame, durable, frame
+from langgraph_ext.saver import host
 from tests.support.acted import Acts
 from tests.support.apps import CONFIG, Boom, State, fan, line, says
 from tests.support.driver import Form
@@ -339,7 +341,7 @@ def test_l23_a_body_waits_until_the_checkpoint_it_executes_is_stored(
         acts = Acts(saver, form, "async", loop)
 
         def body(frame: Frame) -> Any:
-            found = admission.not_stored(_NoTx(saver), "t", frame.place.anchors)
+            found = admission.not_stored(_NoTx(saver), "t", host.checkpoints_in(get_config()).items())
             stored.append(found is None)
             return {"log": ["x"]}
 

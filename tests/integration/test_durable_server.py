@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.config import get_config
 from langgraph.types import Command, interrupt
 
 from langgraph_ext import LedgerSaver, with_ledger
 from langgraph_ext.nodes import Frame
+from langgraph_ext.saver import host
 from tests.support.acted import Acts
 from tests.support.apps import line
 from tests.support.backends import SqliteBackend
@@ -38,7 +40,7 @@ def build(acts: Acts, checkpointer: Any) -> Any:
     """As the server does it: the graph was attached before it got its checkpointer."""
 
     def act(frame: Frame) -> Any:
-        assert frame.place.saver.attached.any, "the invocation holds its thread"
+        assert host.saver_in(get_config()).attached.any, "the invocation holds its thread"
         return {"log": [frame.once("act", {}, lambda key: "done")]}
 
     nodes = {"act": acts.node("act", act, effect="write"), "ask": acts.node("ask", _ask)}

@@ -9,11 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
 
 from langgraph_ext import LedgerSaver, RunLedger, with_ledger
 from langgraph_ext.errors import LangGraphExtError
 from langgraph_ext.nodes import Frame, durable
+from langgraph_ext.saver import host
 from tests.support.faults import kill_myself
 
 CONFIG: Any = {"configurable": {"thread_id": "run"}}
@@ -56,7 +58,7 @@ def build(folder: str, form: str, effect: Any) -> Any:
 
     def node(name: str) -> Any:
         def act(frame: Frame) -> Any:
-            say(folder, f"{name}:{frame.place.task_id}")
+            say(folder, f"{name}:{host.inside(get_config())}")
             if name == "b" and effect == "write":
                 frame.once("pay", 700, partial(pay, folder))
             elif name == "b":
