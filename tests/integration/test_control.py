@@ -15,7 +15,7 @@ from langgraph.types import Command, interrupt
 
 from langgraph_ext import LedgerSaver
 from langgraph_ext.errors import AdmissionError, ConflictError, InvalidArgument, NotFound
-from langgraph_ext.ledger import leases
+from langgraph_ext.ledger import active_time, leases
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.records import Run
 from langgraph_ext.nodes import AttemptInterrupted, Frame
@@ -374,3 +374,33 @@ def test_l46_no_attempt_of_a_run_that_is_over_waits_for_an_answer(acts: Acts, ho
 
     assert ["cancelled"] == [str(attempt.status) for attempt in acts.saver.ledger.attempts(run_id)]
     assert [] == acts.saver.ledger.verify()
+
+
+def test_l54_a_graph_that_was_left_before_its_end_has_not_said_that_it_ended(saver: LedgerSaver) -> None:
+    """Of a bare Pregel whose stream is closed at its last value nobody knows whether that is its end."""
+    node = NodeBuilder().subscribe_only("a").do(lambda value: value + "!").write_to("b")
+    app = with_ledger(
+        Pregel(
+            nodes={"one": node},
+            channels={"a": LastValue(str), "b": LastValue(str)},
+            input_channels=["a"],
+            output_channels=["b"],
+            checkpointer=saver,
+        )
+    )
+    stream: Any = app.stream({"a": "in"}, CONFIG, stream_mode="checkpoints", durability="sync")
+    for chunk in stream:
+        if chunk["values"].get("b"):
+            break
+    stream.close()
+
+    assert "idle" == saver.ledger.runs()[0].status
+
+
+def test_l38_a_clock_that_is_put_back_takes_no_active_time_away(acts: Acts) -> None:
+    acts.run(with_ledger(line(acts.saver, a=asks("sure?"))))
+    before = newest(acts).active_seconds
+    now_us = acts.saver.database.clock_us()
+    acts.saver.database.transact(active_time.count, "t", since_us=now_us, until_us=now_us - 10_000_000)
+
+    assert before == newest(acts).active_seconds
