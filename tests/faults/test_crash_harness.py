@@ -258,6 +258,7 @@ async def test_it_may_be_called_on_an_event_loop(crash: Crash) -> None:
     crash("sound", only=(1, "after")).assert_sound()
 
 
+@pytest.mark.slow
 def test_a_module_that_pytest_has_imported_by_its_path_is_found(tmp_path: Path) -> None:
     """With pytest's importlib mode a test's name leads nowhere in another process; its file does."""
     (tmp_path / "elsewhere").mkdir()

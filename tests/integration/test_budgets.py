@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -323,13 +324,17 @@ def test_l18_failures_in_a_row_stop_the_run(acts: Acts, log: str) -> None:
     def failing() -> None:
         raise Boom("after the answer")
 
+    def pause(state: State) -> Any:
+        time.sleep(0.1)  # until how the visit went is stored, also under async
+        return {"log": ["between"]}
+
     model = Scripted(usage=used(), log=log)
     outcomes = {"a": failing, "b": lambda: None, "c": failing, "d": failing, "e": lambda: None}
     builder, before = StateGraph(State), START
     for name, then in outcomes.items():
         handler = partial(lambda state, goto: Command(goto=goto, update={"log": ["handled"]}), goto=f"{name}2")
         builder.add_node(name, calling(acts, model, then=then), error_handler=handler)
-        builder.add_node(f"{name}2", says("between"))
+        builder.add_node(f"{name}2", pause)
         builder.add_edge(before, name).add_edge(name, f"{name}2")
         before = f"{name}2"
     app = with_ledger(builder.compile(checkpointer=acts.saver), fail_fast=2)

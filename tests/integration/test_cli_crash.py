@@ -90,6 +90,7 @@ def test_repetitions_may_be_allowed(folder: Path, allowed: list[str]) -> None:
     assert 0 == crash_test(folder, "here:repeats", "--only", "1:before", *options).returncode
 
 
+@pytest.mark.slow
 def test_values_may_be_left_out(folder: Path) -> None:
     target, often = "tests.support.crashing_ends:keeps_another_value", ["--at-most", "any", "--only", "4:before"]
     assert 1 == crash_test(folder, target, *often, "--max-broken", 1, "--workers", 2).returncode
