@@ -20,7 +20,7 @@ from langgraph_ext.errors import AdmissionError, BudgetExhausted, ConflictError,
 from langgraph_ext.ledger import attempts, budgets, control, effects, inbox, leases, lost_calls, model_calls, runs
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, EffectClass
 from langgraph_ext.ledger.dimensions import Amounts
-from langgraph_ext.ledger.inbox import Message
+from langgraph_ext.ledger.encoded import Encoded
 from langgraph_ext.ledger.leases import Lease
 from langgraph_ext.ledger.overtaken import overtaken
 from langgraph_ext.ledger.owners import Owner
@@ -100,7 +100,7 @@ class Admitted(NamedTuple):
     """Attempts of earlier epochs whose ends can come no more."""
     stands: Numbered
     """Where its visit stands."""
-    steering: tuple[Message, ...]
+    steering: tuple[Encoded, ...]
     """What others have told the run, and this visit has claimed."""
 
 
@@ -169,8 +169,9 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
             _give_back(tx, entry, lease)
             return Finished(last, lease, writes)
     given_up, last = _ended(tx, entry, last, lease)
-    run, run_id = _run_of(tx, entry, root)
-    refused = _stopped(tx, entry, run) or _spent(tx, entry, run)
+    found = _run_of(tx, entry, root)
+    run: int = found["run"]
+    refused = _stopped(tx, entry, run) or _spent(tx, entry, found)
     if refused is not None:
         _give_back(tx, entry, lease)
         return replace(refused, lease=lease, given_up=given_up)
@@ -178,7 +179,7 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
         return Admitted(
             attempt := _gone_on(tx, entry, last, lease),
             lease,
-            run_id,
+            found["run_id"],
             goes_on=True,
             authorized=attempts.is_authorized(tx, attempt),
             given_up=given_up,
@@ -186,7 +187,7 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
             steering=inbox.claimed(tx, attempt) if entry.accepts_steering else (),
         )
     before = _followed(tx, entry, run) if last is None else [last]
-    refused = _refusal(tx, entry, run, last, before)
+    refused = _refusal(tx, entry, found, last, before)
     if refused is not None:
         _give_back(tx, entry, lease)
         return replace(refused, lease=lease, given_up=given_up)
@@ -212,7 +213,7 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
     return Admitted(
         attempt,
         lease,
-        run_id,
+        found["run_id"],
         goes_on=False,
         authorized=any(each.authorized_us is not None for each in before),
         given_up=given_up,
@@ -308,19 +309,21 @@ def _refuse_another(entry: Entry, last: Attempt) -> None:
         )
 
 
-def _run_of(tx: Tx, entry: Entry, root: Row) -> tuple[int, str]:
+def _run_of(tx: Tx, entry: Entry, root: Row) -> Row:
     """The run of the root checkpoint being executed; one begins there if it belongs to none."""
     run = root["run"]
     if run is None:
         run = runs.begin_at(tx, entry.at)
-    return run, tx.one("run_get", run=run)["run_id"]
+    return tx.one("run_get", run=run)
 
 
 def _stopped(tx: Tx, entry: Entry, run: int) -> Refused | None:
     """Whether somebody has cancelled the run; if it was only asked to end, it does now (rules L17, L18)."""
-    if control.may_go_on(tx, run, entry.at):
-        return None
-    control.see_to(tx, run, entry.at)
+    asked = control.waiting(tx, entry.thread_id, run)
+    if asked is not None:
+        if control.may_finish(asked, entry.at):
+            return None
+        control.see_to(tx, run, entry.at)
     if not runs.is_cancelled(tx, run):
         return None
     return Refused(
@@ -330,33 +333,32 @@ def _stopped(tx: Tx, entry: Entry, run: int) -> Refused | None:
     )
 
 
-def _spent(tx: Tx, entry: Entry, run: int) -> Refused | None:
+def _spent(tx: Tx, entry: Entry, run: Row) -> Refused | None:
     """Whether its run has used more than its budget, or fails again and again (rule L18).
 
     Who has used up a budget to its last call may still end with what needs none.
     """
-    found = tx.one("run_get", run=run)
-    limits = budgets.set_limits(tx, run, entry.limits, now_us=entry.now_us)
+    limits = budgets.set_limits(tx, run["run"], entry.limits, now_us=entry.now_us)
     try:
-        runs.refuse_exhausted(found, entry.thread_id)
-        model_calls.refuse_failing(tx, run, entry.fail_fast, {"thread_id": entry.thread_id, "node": entry.node})
+        runs.refuse_exhausted(run, entry.thread_id)
+        model_calls.refuse_failing(tx, run["run"], entry.fail_fast, {"thread_id": entry.thread_id, "node": entry.node})
         if limits:
-            totals = totals_of(tx, found, now_us=entry.now_us)
-            budgets.check(limits, totals, {}, thread_id=entry.thread_id, run_id=found["run_id"])
+            totals = totals_of(tx, run, now_us=entry.now_us)
+            budgets.check(limits, totals, {}, thread_id=entry.thread_id, run_id=run["run_id"])
     except (AdmissionError, BudgetExhausted) as error:
         return Refused(error.code, f"node {entry.node!r}: {error.args[0]}", error.details)
     return None
 
 
-def _beyond(tx: Tx, entry: Entry, run: int) -> Refused | None:
+def _beyond(tx: Tx, entry: Entry, run: Row) -> Refused | None:
     """Whether a visit that is about to begin would be one too many (rule L18)."""
     if entry.max_transitions is None or attempts.parts_of(tx, entry.thread_id, entry.checkpoint_id, entry.task_id):
         return None
     place = {"checkpoint_ns": entry.checkpoint_ns, "checkpoint_id": entry.checkpoint_id, "task_id": entry.task_id}
     if tx.maybe("call_of_task", thread_id=entry.thread_id, **place) is not None:
         return None
-    begun = tx.one("run_get", run=run)
-    made = tx.one("run_transitions", run=run, thread_id=entry.thread_id, first_id=begun["first_id"])["visits"]
+    spans = {"run": run["run"], "thread_id": entry.thread_id, "first_id": run["first_id"]}
+    made = tx.one("run_transitions", **spans)["visits"]
     if made < entry.max_transitions:
         return None
     return Refused(
@@ -367,7 +369,7 @@ def _beyond(tx: Tx, entry: Entry, run: int) -> Refused | None:
     )
 
 
-def _refusal(tx: Tx, entry: Entry, run: int, last: Attempt | None, before: Sequence[Attempt]) -> Refused | None:
+def _refusal(tx: Tx, entry: Entry, run: Row, last: Attempt | None, before: Sequence[Attempt]) -> Refused | None:
     """Why the next attempt may not start, if it may not (rules L18–L21)."""
     if last is None:
         return _beyond(tx, entry, run) or _left_in_doubt(tx, entry, before, elsewhere=True)

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import ConflictError, InvalidArgument, NotFound
+from langgraph_ext.ledger.encoded import Serde, value_of
 from langgraph_ext.ledger.event_rows import append_event
-from langgraph_ext.ledger.listing import Asked, Serde, value_of, with_nodes
+from langgraph_ext.ledger.listing import Asked, with_nodes
 from langgraph_ext.ledger.records import InterruptStatus
 from langgraph_ext.ledger.rows import moment, text_or_none
 

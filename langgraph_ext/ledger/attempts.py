@@ -22,6 +22,7 @@ __all__ = [
     "Attempt",
     "AttemptStatus",
     "EffectClass",
+    "Error",
     "Part",
     "append_attempt_event",
     "cancel_paused",
@@ -39,6 +40,9 @@ __all__ = [
     "writes_of",
 ]
 
+
+Error = tuple[str, str, str | None]
+"""Type, message and code of what was raised."""
 
 _ENDS = frozenset(status for status in AttemptStatus if status.ended)
 
@@ -201,9 +205,7 @@ def go_on(tx: Tx, attempt: Attempt, *, epoch: int, now_us: int) -> Attempt:
     return resumed
 
 
-def end(
-    tx: Tx, attempt: Attempt, target: AttemptStatus, *, now_us: int, error: tuple[str, str, str | None] | None = None
-) -> bool:
+def end(tx: Tx, attempt: Attempt, target: AttemptStatus, *, now_us: int, error: Error | None = None) -> bool:
     """End an attempt whose body raised or was cancelled (rule L49), with the event that says so.
 
     Args:

@@ -17,7 +17,7 @@ from langgraph_ext.ledger.rows import one_of, run_named, run_record, text_or_non
 from langgraph_ext.ledger.runs import At
 from langgraph_ext.ledger.texts import cut
 
-__all__ = ["ask_to_cancel", "may_go_on", "see_to", "waiting"]
+__all__ = ["ask_to_cancel", "may_finish", "see_to", "waiting"]
 
 
 def ask_to_cancel(run_id: str, mode: CancelMode | str, reason: str | None, now_us: int) -> Callable[[Tx], Run]:
@@ -74,10 +74,9 @@ def waiting(tx: Tx, thread_id: str, run: int | None, *, root_id: str | None = No
     return tx.maybe("inbox_waiting", thread_id=thread_id, run=run, root_id=root_id)
 
 
-def may_go_on(tx: Tx, run: int, at: At) -> bool:
+def may_finish(asked: Row, at: At) -> bool:
     """Whether a run that was asked to end may finish the step that it was asked in, and this is that step."""
-    asked = waiting(tx, at.thread_id, run)
-    return asked is not None and asked["mode"] == CancelMode.AFTER_BATCH and at.checkpoint_id <= asked["at_id"]
+    return bool(asked["mode"] == CancelMode.AFTER_BATCH and at.checkpoint_id <= asked["at_id"])
 
 
 def see_to(tx: Tx, run: int, at: At) -> bool:

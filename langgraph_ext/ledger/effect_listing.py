@@ -6,18 +6,17 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import abandoned, effects, leases
 from langgraph_ext.ledger.attempts import AttemptStatus
-from langgraph_ext.ledger.effect_rows import Receipt, known
-from langgraph_ext.ledger.listing import Serde, value_of
+from langgraph_ext.ledger.effect_rows import known
+from langgraph_ext.ledger.encoded import Encoded, Serde, encode, value_of
 from langgraph_ext.ledger.records import Effect, EffectStatus
 from langgraph_ext.ledger.rows import at_least, moment, one_of, run_named, text_or_none
 from langgraph_ext.ledger.visit_rows import iteration_of
 
-__all__ = ["NO_RECEIPT", "ask_effects", "ask_to_resolve", "effects_given_out", "receipt_of"]
+__all__ = ["NO_RECEIPT", "ask_effects", "ask_to_resolve", "effects_given_out"]
 
 NO_RECEIPT: Final[Any] = object()
 """None is a receipt as well."""
@@ -100,35 +99,17 @@ def ask_to_resolve(
     return partial(
         _resolve,
         effect_id=text_or_none(effect_id, "effect_id") or "",
-        receipt=None if receipt is NO_RECEIPT else receipt_of(receipt, serde),
+        receipt=None if receipt is NO_RECEIPT else encode(receipt, serde, what="receipt"),
         now_us=now_us,
     )
 
 
-def _resolve(tx: Tx, *, effect_id: str, receipt: Receipt | None, now_us: int) -> Found:
+def _resolve(tx: Tx, *, effect_id: str, receipt: Encoded | None, now_us: int) -> Found:
     held = known(tx, effect_id)
     if held.calling and abandoned.give_up(tx, held.thread_id, now_us=now_us):
         effects.doubt_left(tx, [held.attempt_id], now_us=now_us)
     effects.resolve(tx, effect_id, receipt=receipt, now_us=now_us)
     return Found(tx.one("effect_record", effect_id=effect_id), in_doubt=False)
-
-
-def receipt_of(value: Any, serde: Serde | None, *, what: str = "receipt") -> Receipt:
-    """A receipt as it is stored: as JSON, which anybody can read, if it is that; else as the serde has it.
-
-    Raises:
-        InvalidArgument: It is no JSON, and the serde, if there is one that encodes, cannot encode it.
-    """
-    try:
-        return Receipt("json", canonical.encode_plain(value, where=what))
-    except TypeError as error:
-        dumps = getattr(serde, "dumps_typed", None)
-        if dumps is None:
-            raise InvalidArgument(f"{error}; give the {what} as JSON, or a ledger a serde that encodes it") from None
-    try:
-        return Receipt(*dumps(value))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgument(f"the {what} is neither JSON nor anything that the serde encodes: {error}") from error
 
 
 def effects_given_out(found: Iterable[Found], serde: Serde | None) -> list[Effect]:

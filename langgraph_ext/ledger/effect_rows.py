@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import ConflictError, NotFound
 from langgraph_ext.ledger import attempts, leases
 from langgraph_ext.ledger.effect_keys import Key
+from langgraph_ext.ledger.encoded import Encoded
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.records import EffectStatus
 
-__all__ = ["Held", "Receipt", "append_effect_event", "conflict", "find", "from_row", "holder_of", "is_live", "known"]
-
-
-class Receipt(NamedTuple):
-    """What the outside answered, serialized."""
-
-    type: str
-    """`"json"`, or the serde's tag."""
-    data: bytes
+__all__ = ["Held", "append_effect_event", "conflict", "find", "from_row", "holder_of", "is_live", "known"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +36,8 @@ class Held:
     payload_digest: str
     status: EffectStatus
     tries: int
-    receipt: Receipt | None
+    receipt: Encoded | None
+    """What the outside answered."""
     compensate: str | None
     calling: bool
     """Whether its call was begun and nobody has said that it is over; its process may be gone."""
@@ -130,7 +124,7 @@ def from_row(row: Row) -> Held:
         payload_digest=row["payload_digest"],
         status=EffectStatus(row["status"]),
         tries=row["tries"],
-        receipt=None if row["receipt"] is None else Receipt(row["receipt_type"], row["receipt"]),
+        receipt=None if row["receipt"] is None else Encoded(row["receipt_type"], row["receipt"]),
         compensate=row["compensate"],
         calling=row["calling_us"] is not None,
     )

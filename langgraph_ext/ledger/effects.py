@@ -28,7 +28,6 @@ from langgraph_ext.ledger.attempts import Attempt
 from langgraph_ext.ledger.effect_keys import Key
 from langgraph_ext.ledger.effect_rows import (
     Held,
-    Receipt,
     append_effect_event,
     conflict,
     find,
@@ -37,6 +36,7 @@ from langgraph_ext.ledger.effect_rows import (
     is_live,
     known,
 )
+from langgraph_ext.ledger.encoded import Encoded
 from langgraph_ext.ledger.frames import FrameKey, check_frame
 from langgraph_ext.ledger.records import EffectStatus
 from langgraph_ext.ledger.settlement import PartKey
@@ -199,7 +199,7 @@ def again(tx: Tx, frame: FrameKey, effect_id: str, *, now_us: int) -> Held:
     return taken
 
 
-def commit(tx: Tx, frame: FrameKey, effect_id: str, *, receipt: Receipt, now_us: int) -> Held:
+def commit(tx: Tx, frame: FrameKey, effect_id: str, *, receipt: Encoded, now_us: int) -> Held:
     """Its call has answered, or a probe has found the answer. The same receipt again changes nothing.
 
     Raises:
@@ -265,7 +265,7 @@ def doubt_left(tx: Tx, attempt_ids: Iterable[str], *, now_us: int, still_calling
     return [_doubt(tx, held, now_us=now_us, reason="owner_lost") for held in over]
 
 
-def resolve(tx: Tx, effect_id: str, *, receipt: Receipt | None, now_us: int) -> Held:
+def resolve(tx: Tx, effect_id: str, *, receipt: Encoded | None, now_us: int) -> Held:
     """Somebody has found out what an effect in doubt came to (rule L31). The same again changes nothing.
 
     Args:
@@ -281,7 +281,7 @@ def resolve(tx: Tx, effect_id: str, *, receipt: Receipt | None, now_us: int) -> 
     return _settle(tx, known(tx, effect_id), receipt, frame=None, now_us=now_us)
 
 
-def _settle(tx: Tx, held: Held, receipt: Receipt | None, *, frame: FrameKey | None, now_us: int) -> Held:
+def _settle(tx: Tx, held: Held, receipt: Encoded | None, *, frame: FrameKey | None, now_us: int) -> Held:
     """Settle an open effect: by the frame whose call it was, by one that has probed it, or by a person."""
     target = EffectStatus.NOT_HAPPENED if receipt is None else EffectStatus.COMMITTED
     if (held.status, held.receipt) == (target, receipt):

@@ -6,10 +6,9 @@ from collections.abc import Collection
 
 from langgraph_ext.database import Tx
 from langgraph_ext.ledger import attempts, effects, leases
-from langgraph_ext.ledger.attempts import Attempt, AttemptStatus
+from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, Error
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.runs import At, move
-from langgraph_ext.ledger.unsettled import Error
 
 __all__ = ["end", "fail"]
 

@@ -10,28 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger.attempts import Attempt
-from langgraph_ext.ledger.effect_rows import Receipt
+from langgraph_ext.ledger.encoded import Encoded, Serde, value_of
 from langgraph_ext.ledger.event_rows import append_event
-from langgraph_ext.ledger.listing import Serde, value_of
 from langgraph_ext.ledger.records import CancelMode, InboxEntry, InboxKind, RunStatus
 from langgraph_ext.ledger.rows import moment, run_named, text_or_none
 
-__all__ = ["Message", "add", "ask_inbox", "ask_to_steer", "claim", "claimed", "inbox_given_out", "refuse_closed"]
+__all__ = ["add", "ask_inbox", "ask_to_steer", "claim", "claimed", "inbox_given_out", "refuse_closed"]
 
 _EVENTS = {InboxKind.CANCEL: "run.cancel_requested", InboxKind.STEER: "run.steered"}
-
-
-class Message(NamedTuple):
-    """What an attempt has claimed, as it is stored."""
-
-    type: str
-    """`json`, or the serde's type tag."""
-    data: bytes
 
 
 def refuse_closed(run: Row) -> None:
@@ -55,7 +45,7 @@ def add(
     *,
     mode: CancelMode | None = None,
     reason: str | None = None,
-    message: Message | None = None,
+    message: Encoded | None = None,
     now_us: int,
 ) -> None:
     """Put an entry into a run's inbox, with the event that says so; a message itself does not stand in that."""
@@ -84,19 +74,19 @@ def add(
     )
 
 
-def ask_to_steer(run_id: str, message: Receipt, now_us: int) -> Callable[[Tx], None]:
+def ask_to_steer(run_id: str, message: Encoded, now_us: int) -> Callable[[Tx], None]:
     """Leave a message for a run, ready to be committed."""
     named = text_or_none(run_id, "run_id") or ""
-    return partial(_steer, run_id=named, message=Message(*message), now_us=now_us)
+    return partial(_steer, run_id=named, message=message, now_us=now_us)
 
 
-def _steer(tx: Tx, *, run_id: str, message: Message, now_us: int) -> None:
+def _steer(tx: Tx, *, run_id: str, message: Encoded, now_us: int) -> None:
     run = run_named(tx, run_id)
     refuse_closed(run)
     add(tx, run, InboxKind.STEER, message=message, now_us=now_us)
 
 
-def claim(tx: Tx, attempt: Attempt, *, now_us: int) -> tuple[Message, ...]:
+def claim(tx: Tx, attempt: Attempt, *, now_us: int) -> tuple[Encoded, ...]:
     """Claim the messages of a run for an attempt that starts, or give it those that its visit has claimed before.
 
     Those of an attempt that came to nothing go to the next one of its visit, and to no other: nothing is lost by that,
@@ -106,11 +96,11 @@ def claim(tx: Tx, attempt: Attempt, *, now_us: int) -> tuple[Message, ...]:
     return claimed(tx, attempt)
 
 
-def claimed(tx: Tx, attempt: Attempt) -> tuple[Message, ...]:
+def claimed(tx: Tx, attempt: Attempt) -> tuple[Encoded, ...]:
     """The messages that the attempts of a visit have claimed, in the order in which they were left."""
     where = {"thread_id": attempt.thread_id, "checkpoint_id": attempt.checkpoint_id, "task_id": attempt.task_id}
     rows = tx.all("inbox_claimed", **where, ordinal=attempt.ordinal)
-    return tuple(Message(row["value_type"], row["value"]) for row in rows)
+    return tuple(Encoded(row["value_type"], row["value"]) for row in rows)
 
 
 def ask_inbox(run_id: str) -> Callable[[Tx], tuple[Row, list[Row]]]:

@@ -14,8 +14,8 @@ from langgraph_ext.errors import AdmissionError
 from langgraph_ext.ledger import active_time, budgets, control, definitions, leases, lost_calls, resuming, runs
 from langgraph_ext.ledger.definitions import Definition
 from langgraph_ext.ledger.dimensions import Amounts
+from langgraph_ext.ledger.encoded import Serde
 from langgraph_ext.ledger.leases import Lease
-from langgraph_ext.ledger.listing import Serde
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.requests import Request, reserve
 from langgraph_ext.ledger.runs import At

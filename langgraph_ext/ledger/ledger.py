@@ -30,7 +30,7 @@ from langgraph_ext.ledger import (
     visits,
 )
 from langgraph_ext.ledger.effect_listing import NO_RECEIPT
-from langgraph_ext.ledger.listing import Serde
+from langgraph_ext.ledger.encoded import Serde, encode
 from langgraph_ext.ledger.records import (
     AttemptRecord,
     CancelMode,
@@ -429,12 +429,12 @@ class RunLedger(Spending, Closing):
             ConflictError: The run has ended (`run_closed`).
             InvalidArgument: The message cannot be encoded.
         """
-        packed = effect_listing.receipt_of(message, self._serde, what="message")
+        packed = encode(message, self._serde, what="message")
         self.database.transact(inbox.ask_to_steer(run_id, packed, self.database.clock_us()))
 
     async def asteer(self, run_id: str, message: Any) -> None:
         """As `steer`."""
-        packed = effect_listing.receipt_of(message, self._serde, what="message")
+        packed = encode(message, self._serde, what="message")
         await self.database.atransact(inbox.ask_to_steer(run_id, packed, self.database.clock_us()))
 
     def inbox(self, run_id: str) -> list[InboxEntry]:

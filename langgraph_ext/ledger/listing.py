@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
 
-from langgraph_ext import canonical
 from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.errors import InvalidArgument, NotFound
+from langgraph_ext.ledger.encoded import Serde, value_of
 from langgraph_ext.ledger.node_paths import NodePaths
 from langgraph_ext.ledger.order import TOP_ID
 from langgraph_ext.ledger.records import Interrupt, InterruptStatus, Run, RunStatus
@@ -17,7 +16,6 @@ from langgraph_ext.ledger.rows import at_least, moment, one_of, run_named, run_r
 
 __all__ = [
     "Asked",
-    "Serde",
     "ask_interrupts",
     "ask_run",
     "ask_runs",
@@ -25,19 +23,11 @@ __all__ = [
     "pending_of",
     "run_ids",
     "runs_by_status",
-    "value_of",
     "with_nodes",
 ]
 
 _START: dict[str, object] = {"requested_us": -1, "interrupt_id": "", "last_thread": ""}
 """Before every question."""
-
-
-class Serde(Protocol):
-    """The part of a serializer that decodes."""
-
-    def loads_typed(self, data: tuple[str, bytes], /) -> Any:
-        """The value that was encoded as this type tag and these bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +192,6 @@ def _status_of(row: Row) -> InterruptStatus:
     status = InterruptStatus(row["status"])
     is_answered = status is InterruptStatus.PENDING and row["answered_us"] is not None
     return InterruptStatus.ANSWERED if is_answered else status
-
-
-def value_of(kind: str, data: bytes, serde: Serde | None) -> Any:
-    """A stored value; None if it is no JSON and there is no serde to decode it with."""
-    if kind == "json":
-        return canonical.decode(data)
-    return None if serde is None else serde.loads_typed((kind, data))
 
 
 def run_ids(tx: Tx, beginning: str, *, limit: int) -> list[str]:

@@ -17,26 +17,18 @@ from typing import NamedTuple
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import ConflictError, InvalidArgument
+from langgraph_ext.ledger.encoded import Encoded, Serde, value_of
 from langgraph_ext.ledger.frames import FrameKey, check_frame
-from langgraph_ext.ledger.listing import Serde, value_of
 from langgraph_ext.ledger.records import Memo
 from langgraph_ext.ledger.rows import moment, run_named, text_or_none
 
-__all__ = ["Value", "ask_memos", "check_key", "memos_given_out", "read", "write"]
+__all__ = ["ask_memos", "check_key", "memos_given_out", "read", "write"]
 
 MOST_BYTES = 2 * 1024 * 1024
 """Of a value, as it is stored."""
 
 _MOST_CHARACTERS = 1024
 _ONCE, _SESSION = "once:", "session:"
-
-
-class Value(NamedTuple):
-    """A value as it is stored."""
-
-    type: str
-    """`json`, or the serde's type tag."""
-    data: bytes
 
 
 class _Owner(NamedTuple):
@@ -61,7 +53,7 @@ def check_key(key: object, owner: object) -> None:
         )
 
 
-def read(tx: Tx, frame: FrameKey, *, key: str, owner: str | None) -> Value | None:
+def read(tx: Tx, frame: FrameKey, *, key: str, owner: str | None) -> Encoded | None:
     """A node's memo of this key; None if it has none.
 
     Raises:
@@ -70,10 +62,10 @@ def read(tx: Tx, frame: FrameKey, *, key: str, owner: str | None) -> Value | Non
     """
     check_frame(tx, frame)
     row = tx.maybe("memo_get", run=frame.run, key=key, **_owner(tx, frame, key, owner)._asdict())
-    return None if row is None else Value(row["value_type"], row["value"])
+    return None if row is None else Encoded(row["value_type"], row["value"])
 
 
-def write(tx: Tx, frame: FrameKey, *, key: str, owner: str | None, value: Value, now_us: int) -> None:
+def write(tx: Tx, frame: FrameKey, *, key: str, owner: str | None, value: Encoded, now_us: int) -> None:
     """Keep a value under a key.
 
     Raises:

@@ -21,7 +21,8 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import ConflictError, InvalidArgument
 from langgraph_ext.ledger import answers
 from langgraph_ext.ledger.answers import Answer
-from langgraph_ext.ledger.listing import Serde, value_of, with_nodes
+from langgraph_ext.ledger.encoded import Serde, value_of
+from langgraph_ext.ledger.listing import with_nodes
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.rows import text_or_none
 

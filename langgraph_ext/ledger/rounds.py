@@ -19,7 +19,7 @@ from typing import Any
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 
-__all__ = ["Sought", "begins_anew", "is_edit", "led_to", "source_of"]
+__all__ = ["Sought", "begins_anew", "is_edit", "led_to", "sends_to", "source_of"]
 
 _AT_ONCE = 64
 """How many checkpoints are looked at by one query."""
@@ -136,7 +136,10 @@ def _line(tx: Tx, thread_id: str, start: tuple[str, str], sought: Sought) -> Ite
 
 def _is_sought(place: Row, sought: Sought) -> bool:
     """Whether a task of this path is one of the node's: a scheduled task is told by its number alone."""
-    if sought["place"] < 0:
-        return True
-    sends = canonical.decode(place["sends"]) if place["sends"] else []
-    return sought["place"] < len(sends) and bool(sends[sought["place"]] == sought["node"])
+    return sought["place"] < 0 or sends_to(place, sought["place"], sought["node"])
+
+
+def sends_to(checkpoint: Row, place: int, node: str) -> bool:
+    """Whether the scheduled task of this place at a checkpoint is one of this node."""
+    sends = canonical.decode(checkpoint["sends"]) if checkpoint["sends"] else []
+    return place < len(sends) and bool(sends[place] == node)

@@ -9,7 +9,8 @@ from functools import partial
 
 from langgraph_ext.database import Tx
 from langgraph_ext.ledger.call_listing import usage_of
-from langgraph_ext.ledger.listing import Asked, Serde, given_out, pending_of
+from langgraph_ext.ledger.encoded import Serde
+from langgraph_ext.ledger.listing import Asked, given_out, pending_of
 from langgraph_ext.ledger.order import keys_of_run
 from langgraph_ext.ledger.records import Run, Snapshot, VisitStatus
 from langgraph_ext.ledger.rows import run_named, run_record, text_or_none

@@ -13,13 +13,10 @@ from dataclasses import dataclass
 
 from langgraph_ext.database import Tx
 from langgraph_ext.ledger import attempts, effects
-from langgraph_ext.ledger.attempts import Attempt, AttemptStatus
+from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, Error
 from langgraph_ext.ledger.settlement import Staged
 
-__all__ = ["NOTHING", "Error", "Unsettled"]
-
-Error = tuple[str, str, str | None]
-"""Type, message and code of what was raised."""
+__all__ = ["NOTHING", "Unsettled"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

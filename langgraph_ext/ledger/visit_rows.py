@@ -18,11 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger.node_paths import UNKNOWN
 from langgraph_ext.ledger.records import VisitKind
-from langgraph_ext.ledger.rounds import begins_anew, led_to
+from langgraph_ext.ledger.rounds import begins_anew, led_to, sends_to
 from langgraph_ext.ledger.task_paths import task_of
 
 __all__ = ["Kind", "Level", "Numbered", "Task", "iteration_of", "kind_of", "number", "numbered_in"]
@@ -73,7 +72,7 @@ class _Counted(Kind):
     scope: str
 
     def columns(self) -> dict[str, object]:
-        return {"kind": self.kind, "node_path": self.node_path, "scope": self.scope, "place": self.place}
+        return {**Kind.columns(self), "scope": self.scope}
 
 
 def number(tx: Tx, *, run: int, thread_id: str, levels: Sequence[Level]) -> Numbered:
@@ -181,13 +180,7 @@ def _plain(
     else:
         from_id = after_id or tx.one("run_get", run=run)["first_id"]
         found = tx.all("visits_plain", run=run, from_id=from_id, **span)
-    return len(found) if counted.place < 0 else sum(_sends_to(row, counted.place, task.node) for row in found)
-
-
-def _sends_to(row: Row, place: int, node: str) -> bool:
-    """Whether the scheduled task of this place at a checkpoint is one of this node."""
-    sends = canonical.decode(row["sends"]) if row["sends"] else []
-    return place < len(sends) and sends[place] == node
+    return len(found) if counted.place < 0 else sum(sends_to(row, counted.place, task.node) for row in found)
 
 
 def _join(above: str, name: str) -> str:

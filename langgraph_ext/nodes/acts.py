@@ -12,29 +12,27 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn
 
 from langgraph.errors import GraphBubbleUp
 
 from langgraph_ext import canonical
-from langgraph_ext.database import AppTx, Tx
+from langgraph_ext.database import AppTx
 from langgraph_ext.errors import AdmissionError, InvalidArgument, LangGraphExtError, RecoveryRequired
-from langgraph_ext.ledger import effects, leases, notices
+from langgraph_ext.ledger import effects, notices
 from langgraph_ext.ledger.attempts import EffectClass
 from langgraph_ext.ledger.effect_keys import Key, key_for
-from langgraph_ext.ledger.effect_listing import receipt_of
-from langgraph_ext.ledger.effect_rows import Held, Receipt
+from langgraph_ext.ledger.effect_rows import Held
 from langgraph_ext.ledger.effects import Begun, Done, InDoubt, ToCall
+from langgraph_ext.ledger.encoded import Encoded, encode, value_of
 from langgraph_ext.ledger.frames import FrameKey
-from langgraph_ext.ledger.listing import value_of
 from langgraph_ext.nodes.callables import check_takes_one, is_async, left_unawaited, name_of
 from langgraph_ext.nodes.declared import Declared
+from langgraph_ext.nodes.fenced import Fenced
 from langgraph_ext.nodes.place import Place
 from langgraph_ext.saver.refusals import refuse
 
 __all__ = ["Actor", "AttemptInterrupted", "EffectNotDone", "Named"]
-
-T = TypeVar("T")
 
 
 class EffectNotDone(Exception):
@@ -83,8 +81,10 @@ class Actor:
         self, place: Place, key: FrameKey, run_id: str, declared: Declared, *, authorized: bool, own_lease: bool
     ) -> None:
         self._place, self.key, self._run_id, self._declared = place, key, run_id, declared
-        self._authorized, self._own_lease = authorized, own_lease
+        self._authorized = authorized
         """Whether somebody let it repeat what is in doubt."""
+        self._own_lease = own_lease
+        self._fenced = Fenced(place, key)
         self._inside: list[Callable[[AppTx], object]] | None = []
         self.calling: set[str] = set()
         """Ids of the effects whose calls are running."""
@@ -110,14 +110,14 @@ class Actor:
             raise InvalidArgument(f"effect {name!r}: {name_of(call)} is async; write `await frame.aonce(…)`")
         check_takes_one(call, f"effect {name!r}", "the key")
         wanted = self._wanted(name, payload, part, named)
-        begun = self._commit(self._begin(wanted))
+        begun = self._fenced.commit(self._begin(wanted))
         if isinstance(begun, Done):
             return self._receipt(begun.effect)
         if isinstance(begun, ToCall):
             return self._called(begun.effect, call)
         if self._declared.on_unknown == "probe" and not begun.live:
             return self._probed(wanted, begun.effect, call)
-        return self._called(self._commit(self._again(begun)), call)
+        return self._called(self._fenced.commit(self._again(begun)), call)
 
     async def aonce(
         self, name: str, payload: Any, call: Callable[[str], Any], *, part: str | None, named: Named
@@ -125,14 +125,14 @@ class Actor:
         """As `Frame.aonce`."""
         check_takes_one(call, f"effect {name!r}", "the key")
         wanted = self._wanted(name, payload, part, named)
-        begun = await self._acommit(self._begin(wanted))
+        begun = await self._fenced.acommit(self._begin(wanted))
         if isinstance(begun, Done):
             return self._receipt(begun.effect)
         if isinstance(begun, ToCall):
             return await self._acalled(begun.effect, call)
         if self._declared.on_unknown == "probe" and not begun.live:
             return await self._aprobed(wanted, begun.effect, call)
-        return await self._acalled(await self._acommit(self._again(begun)), call)
+        return await self._acalled(await self._fenced.acommit(self._again(begun)), call)
 
     # -- the call, between two commits
 
@@ -142,17 +142,10 @@ class Actor:
                 answer = _answered(effect, call(effect.key.text))
                 receipt = self._packed(answer)
             except BaseException as error:
-                try:
-                    self._commit(self._failure(effect, error))
-                except LangGraphExtError as unrecorded:
-                    _note(error, unrecorded)
-                    self._place.saver.database.transact(self._over(effect))
+                with _noting(error):
+                    self._settle(effect, self._failure(effect, error))
                 raise
-            try:
-                self._commit(partial(effects.commit, effect_id=effect.effect_id, receipt=receipt))
-            except LangGraphExtError:
-                self._place.saver.database.transact(self._over(effect))
-                raise
+            self._settle(effect, partial(effects.commit, effect_id=effect.effect_id, receipt=receipt))
         return answer
 
     async def _acalled(self, effect: Held, call: Callable[[str], Any]) -> Any:
@@ -161,18 +154,27 @@ class Actor:
                 answer = await _awaited(call(effect.key.text))
                 receipt = self._packed(answer)
             except BaseException as error:
-                try:
-                    await self._acommit(self._failure(effect, error))
-                except LangGraphExtError as unrecorded:
-                    _note(error, unrecorded)
-                    await self._place.saver.database.atransact(self._over(effect))
+                with _noting(error):
+                    await self._asettle(effect, self._failure(effect, error))
                 raise
-            try:
-                await self._acommit(partial(effects.commit, effect_id=effect.effect_id, receipt=receipt))
-            except LangGraphExtError:
-                await self._place.saver.database.atransact(self._over(effect))
-                raise
+            await self._asettle(effect, partial(effects.commit, effect_id=effect.effect_id, receipt=receipt))
         return answer
+
+    def _settle(self, effect: Held, how: Callable[..., Any]) -> None:
+        """Say how a call went. Where that is refused its attempt is over, and it says that it has come back."""
+        try:
+            self._fenced.commit(how)
+        except LangGraphExtError:
+            self._fenced.transact(self._over(effect))
+            raise
+
+    async def _asettle(self, effect: Held, how: Callable[..., Any]) -> None:
+        """As `_settle`."""
+        try:
+            await self._fenced.acommit(how)
+        except LangGraphExtError:
+            await self._fenced.atransact(self._over(effect))
+            raise
 
     @contextmanager
     def _running(self, effect: Held) -> Iterator[None]:
@@ -209,10 +211,10 @@ class Actor:
         try:
             answer = self._declared.probe(effect.key.text)
         except EffectNotDone:
-            self._commit(partial(effects.not_happened, effect_id=effect.effect_id))
-            return self._called(self._commit(self._begin(wanted)).effect, call)
+            self._fenced.commit(partial(effects.not_happened, effect_id=effect.effect_id))
+            return self._called(self._fenced.commit(self._begin(wanted)).effect, call)
         self._check_probed(effect, answer)
-        self._commit(partial(effects.commit, effect_id=effect.effect_id, receipt=self._packed(answer)))
+        self._fenced.commit(partial(effects.commit, effect_id=effect.effect_id, receipt=self._packed(answer)))
         return answer
 
     async def _aprobed(self, wanted: _Wanted, effect: Held, call: Callable[[str], Any]) -> Any:
@@ -220,10 +222,10 @@ class Actor:
         try:
             answer = await _awaited(self._declared.probe(effect.key.text))
         except EffectNotDone:
-            await self._acommit(partial(effects.not_happened, effect_id=effect.effect_id))
-            return await self._acalled((await self._acommit(self._begin(wanted))).effect, call)
+            await self._fenced.acommit(partial(effects.not_happened, effect_id=effect.effect_id))
+            return await self._acalled((await self._fenced.acommit(self._begin(wanted))).effect, call)
         self._check_probed(effect, answer)
-        await self._acommit(partial(effects.commit, effect_id=effect.effect_id, receipt=self._packed(answer)))
+        await self._fenced.acommit(partial(effects.commit, effect_id=effect.effect_id, receipt=self._packed(answer)))
         return answer
 
     def _check_probed(self, effect: Held, answer: Any) -> None:
@@ -275,20 +277,6 @@ class Actor:
             compensate=None,
         )
 
-    def _commit(self, act: Callable[..., T]) -> T:
-        now_us = self._place.saver.database.clock_us()
-        try:
-            return self._place.saver.database.transact(_fenced, self._place.thread_id, self.key, act, now_us)
-        except LangGraphExtError as error:
-            refuse(error)
-
-    async def _acommit(self, act: Callable[..., T]) -> T:
-        now_us = self._place.saver.database.clock_us()
-        try:
-            return await self._place.saver.database.atransact(_fenced, self._place.thread_id, self.key, act, now_us)
-        except LangGraphExtError as error:
-            refuse(error)
-
     # -- what goes in and out
 
     def _wanted(self, name: str, payload: Any, part: str | None, given: Named) -> _Wanted:
@@ -306,8 +294,8 @@ class Actor:
         key = key_for(self._run_id, place.part, name, part, iteration_path=rounds, key=given.key, base=given.base_key)
         return _Wanted(name=name, part=part, key=key, payload_digest=digest)
 
-    def _packed(self, answer: Any) -> Receipt:
-        return receipt_of(answer, self._place.saver.serde)
+    def _packed(self, answer: Any) -> Encoded:
+        return encode(answer, self._place.saver.serde, what="receipt")
 
     def _receipt(self, effect: Held) -> Any:
         assert effect.receipt is not None, "a committed effect has one"
@@ -329,11 +317,6 @@ async def _awaited(answer: Any) -> Any:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def _fenced(tx: Tx, thread_id: str, key: FrameKey, act: Callable[..., T], now_us: int) -> T:
-    leases.check(tx, thread_id, key.epoch)
-    return act(tx, key, now_us=now_us)
-
-
 def _without_signals(fn: Callable[[AppTx], object], tx: AppTx) -> object:
     """A signal to LangGraph, such as a question, would be taken for one of whatever task happens to commit."""
     try:
@@ -344,6 +327,10 @@ def _without_signals(fn: Callable[[AppTx], object], tx: AppTx) -> object:
         ) from signal
 
 
-def _note(error: BaseException, unrecorded: LangGraphExtError) -> None:
+@contextmanager
+def _noting(error: BaseException) -> Iterator[None]:
     """It stays started on record, so it is in doubt when the attempt is over; who reads the error is told why."""
-    error.add_note(f"what this effect came to could not be recorded ({unrecorded.code}): it counts as in doubt")
+    try:
+        yield
+    except LangGraphExtError as unrecorded:
+        error.add_note(f"what this effect came to could not be recorded ({unrecorded.code}): it counts as in doubt")

@@ -18,8 +18,8 @@ from langgraph_ext.errors import AdmissionError, BudgetExhausted, LangGraphExtEr
 from langgraph_ext.ledger import admission, attempts, leases, notices
 from langgraph_ext.ledger.admission import Admitted, Entry, Finished, Mistaken, NotStored, Refused
 from langgraph_ext.ledger.attempts import EffectClass, Part
+from langgraph_ext.ledger.encoded import value_of
 from langgraph_ext.ledger.frames import FrameKey
-from langgraph_ext.ledger.listing import value_of
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.settlement import PartKey, Staged
 from langgraph_ext.ledger.unsettled import Unsettled

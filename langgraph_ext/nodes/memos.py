@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from langgraph_ext.database import Tx
 from langgraph_ext.errors import LangGraphExtError
-from langgraph_ext.ledger import leases, memos
-from langgraph_ext.ledger.effect_listing import receipt_of
+from langgraph_ext.ledger import memos
+from langgraph_ext.ledger.encoded import Encoded, encode, value_of
 from langgraph_ext.ledger.frames import FrameKey
-from langgraph_ext.ledger.listing import value_of
+from langgraph_ext.nodes.fenced import Fenced
 from langgraph_ext.nodes.place import Place
 from langgraph_ext.saver.refusals import refuse
 
@@ -27,7 +26,7 @@ class Memos:
     """
 
     def __init__(self, place: Place, key: FrameKey) -> None:
-        self._place, self._key = place, key
+        self._place, self._key, self._fenced = place, key, Fenced(place, key)
 
     def get(self, key: str, default: Any = None, *, owner: str | None = None) -> Any:
         """The value of a key; `default` if it has none.
@@ -62,20 +61,12 @@ class Memos:
                 longer this one (`attempt_mismatch`); as a signal to LangGraph.
         """
         memos.check_key(key, owner)
-        write = self._write(key, value, owner)
-        try:
-            self._place.saver.database.transact(write)
-        except LangGraphExtError as error:
-            refuse(error)
+        self._fenced.commit(self._write(key, value, owner))
 
     async def aset(self, key: str, value: Any, *, owner: str | None = None) -> None:
         """As `set`."""
         memos.check_key(key, owner)
-        write = self._write(key, value, owner)
-        try:
-            await self._place.saver.database.atransact(write)
-        except LangGraphExtError as error:
-            refuse(error)
+        await self._fenced.acommit(self._write(key, value, owner))
 
     def __getitem__(self, key: str) -> Any:
         found = self.get(key, _MISSING)
@@ -93,18 +84,11 @@ class Memos:
         return partial(memos.read, frame=self._key, key=key, owner=owner)
 
     def _write(self, key: str, value: Any, owner: str | None) -> Any:
-        packed = memos.Value(*receipt_of(value, self._place.saver.serde, what=f"memo {key!r}"))
-        now_us = self._place.saver.database.clock_us()
-        write = partial(memos.write, frame=self._key, key=key, owner=owner, value=packed, now_us=now_us)
-        return partial(_fenced, thread_id=self._place.thread_id, epoch=self._key.epoch, write=write)
+        packed = encode(value, self._place.saver.serde, what=f"memo {key!r}")
+        return partial(memos.write, key=key, owner=owner, value=packed)
 
-    def _decoded(self, found: memos.Value | None, default: Any) -> Any:
+    def _decoded(self, found: Encoded | None, default: Any) -> Any:
         return default if found is None else value_of(found.type, found.data, self._place.saver.serde)
 
 
 _MISSING: Any = object()
-
-
-def _fenced(tx: Tx, *, thread_id: str, epoch: int, write: Any) -> None:
-    leases.check(tx, thread_id, epoch)
-    write(tx)

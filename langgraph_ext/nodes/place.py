@@ -73,7 +73,7 @@ def here() -> Place | None:
     saver = _saver_in(config)
     checkpoint_id = host.checkpoint_of(config)
     configurable: dict[str, Any] = config["configurable"]
-    anchors = tuple(sorted(host.checkpoints_in(config).items(), key=lambda anchor: len(anchor[0])))
+    anchors = host.anchors_in(config)
     task_id = host.inside(config)
     task, number = host.try_in(config)
     assert checkpoint_id is not None, "a task of a graph with a checkpointer executes a checkpoint"
@@ -81,7 +81,7 @@ def here() -> Place | None:
     return Place(
         saver=saver,
         thread_id=str(configurable["thread_id"]),
-        checkpoint_ns=next((ns for ns, executed in anchors if executed == checkpoint_id), ""),
+        checkpoint_ns=host.namespace_of(anchors, checkpoint_id),
         checkpoint_id=checkpoint_id,
         task_id=task_id,
         now=try_of(task, number),

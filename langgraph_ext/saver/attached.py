@@ -69,16 +69,17 @@ class Invocation:
     """The most visits that its durable nodes may bring the run to."""
     budget: Budget | None = None
     """What its run may use, if that has no limits on record."""
-    limits: Amounts = field(default_factory=dict)
-    """Those of the budget."""
     fail_fast: int | None = None
     """As many visits in a row as may call a model and fail."""
     database: Database | None = None
     """The one that holds its lease, once it has one; it stays when that is over."""
-    clock_us: Callable[[], int] = field(default=lambda: 0)
-    """The database's, once it has a lease."""
     started: dict[str, int] = field(default_factory=dict)
     """By task: when it began, until its writes come."""
+
+    @property
+    def limits(self) -> Amounts:
+        """Those of the budget."""
+        return {} if self.budget is None else self.budget.limits
 
     @property
     def owner(self) -> Owner:

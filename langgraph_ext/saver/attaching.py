@@ -28,7 +28,7 @@ from langgraph_ext.saver.fences import UNATTACHED
 from langgraph_ext.saver.recent import Recent
 from langgraph_ext.saver.requests import request_of, run_key_in
 
-__all__ = ["Attaching", "epoch_of"]
+__all__ = ["Attaching", "epoch_of", "epoch_of_put"]
 
 _LOGGER = logging.getLogger("langgraph_ext")
 
@@ -117,25 +117,27 @@ class Attaching:
         }
 
     def _request_of_put(
-        self, config: RunnableConfig, address: Address, checkpoint: Checkpoint, metadata: Mapping[str, Any]
+        self,
+        invocation: Invocation | None,
+        config: RunnableConfig,
+        address: Address,
+        checkpoint: Checkpoint,
+        metadata: Mapping[str, Any],
     ) -> Request | None:
         """What a run begins with that a root checkpoint may begin; None if nothing is known of that."""
         if address.checkpoint_ns or not host.from_graph(config):
             return None
-        is_input = metadata.get("source") == "input"
-        invocation = self._invocation_of(config, address)
         if invocation is not None and invocation.request is not None:
             # its own, whatever the source: one that goes on has no key, and under "exit" no input is ever stored
             return invocation.request
-        if not is_input or (run_key := run_key_in(config)) is None:
+        if metadata.get("source") != "input" or (run_key := run_key_in(config)) is None:
             return None
         return request_of(host.input_in(checkpoint["channel_values"]), run_key, None, self.serde)
 
     def _hold(self, invocation: Invocation, begun: invocations.Begun) -> Invocation:
         lease, command, invocation.given = begun.lease, invocation.given, None
         notices.taken_over(lease.thread_id, lease.epoch, lease.taken_over)
-        invocation.lease, invocation.clock_us = lease, self.database.clock_us
-        invocation.database = self.database
+        invocation.lease, invocation.database = lease, self.database
         invocation.give_back = partial(self._give_back, invocation)
         self.renewal.add(lease, _log_loss)
         if command is not None:
@@ -178,15 +180,6 @@ class Attaching:
         else:
             self.database.transact(end)
 
-    def _epoch_of_put(self, config: RunnableConfig, address: Address, metadata: Mapping[str, Any]) -> int | None:
-        """Under which epoch a put is made; None if anybody may make it."""
-        if not host.from_graph(config):
-            return None
-        epoch = epoch_of(self._invocation_of(config, address))
-        if epoch is not None:
-            return epoch
-        return None if address.checkpoint_ns or metadata.get("source") not in ("input", "loop") else UNATTACHED
-
     def _invocation_of(self, config: RunnableConfig, address: Address) -> Invocation | None:
         """The attached invocation that a call belongs to; None if to none."""
         if not self.attached.any:
@@ -198,6 +191,18 @@ class Attaching:
 def epoch_of(invocation: Invocation | None) -> int | None:
     """The epoch under which an invocation writes; None if there is none, or if it holds no lease."""
     return None if invocation is None or invocation.lease is None else invocation.lease.epoch
+
+
+def epoch_of_put(
+    invocation: Invocation | None, config: RunnableConfig, address: Address, metadata: Mapping[str, Any]
+) -> int | None:
+    """Under which epoch a put is made; None if anybody may make it."""
+    if not host.from_graph(config):
+        return None
+    epoch = epoch_of(invocation)
+    if epoch is not None:
+        return epoch
+    return None if address.checkpoint_ns or metadata.get("source") not in ("input", "loop") else UNATTACHED
 
 
 def _deadline(invocation: Invocation) -> float:

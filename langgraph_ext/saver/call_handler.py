@@ -275,7 +275,7 @@ def _asked(
     now_us: int,
 ) -> Asked:
     frame, config = ATTEMPT.get(), _config()
-    anchors = _anchors(config)
+    anchors = () if config is None else host.anchors_in(config)
     checkpoint_id = None if config is None else host.checkpoint_of(config)
     task_id = host.task_of(metadata)
     prompt_bytes, context_bytes = model_usage.bytes_of(messages)
@@ -287,9 +287,7 @@ def _asked(
         held_us=lease.acquired_us,
         goes_on=invocation.goes_on,
         root_id=anchors[0][1] if anchors else checkpoint_id,
-        checkpoint_ns=None
-        if checkpoint_id is None
-        else next((ns for ns, executed in anchors if executed == checkpoint_id), ""),
+        checkpoint_ns=None if checkpoint_id is None else host.namespace_of(anchors, checkpoint_id),
         checkpoint_id=checkpoint_id,
         task_id=task_id,
         node=str(metadata.get("langgraph_node", "")),
@@ -312,8 +310,3 @@ def _config() -> RunnableConfig | None:
     except RuntimeError:
         return None
     return config if host.from_graph(config) else None
-
-
-def _anchors(config: RunnableConfig | None) -> Sequence[tuple[str, str]]:
-    """Namespace and checkpoint of every graph around the caller, the root graph's first."""
-    return () if config is None else sorted(host.checkpoints_in(config).items(), key=lambda anchor: len(anchor[0]))

@@ -110,8 +110,9 @@ class LedgerCallbackHandler(CallHandler):
     ) -> None:
         """A graph, or something in it, begins."""
         if (around := self._inside(run_id, parent_run_id)) is not None:
-            if (task_id := task_of(metadata or {})) is not None and around.lease is not None:
-                around.started.setdefault(task_id, around.clock_us())
+            task_id, database = task_of(metadata or {}), around.database
+            if task_id is not None and database is not None and around.lease is not None:
+                around.started.setdefault(task_id, database.clock_us())
             return
         if is_of_a_task(metadata or {}):
             return
@@ -127,7 +128,6 @@ class LedgerCallbackHandler(CallHandler):
             supersedes=self.on_open_questions == "supersede",
             max_transitions=self.max_transitions,
             budget=self.budget,
-            limits={} if self.budget is None else self.budget.limits,
             fail_fast=self.fail_fast,
         )
         self._running[run_id] = self._around[run_id] = invocation

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from langgraph_ext.ledger.attempts import Error
 from langgraph_ext.ledger.settlement import PartKey, Staged
-from langgraph_ext.ledger.unsettled import Error
 from langgraph_ext.saver.config import Address
 
 __all__ = ["Failed", "Failure"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import ERROR
 from langgraph.errors import NodeTimeoutError
 from langgraph.types import Interrupt
 
@@ -26,15 +27,14 @@ if TYPE_CHECKING:
 __all__ = [
     "CONTROL_CHANNELS",
     "DELTA_COUNTERS",
-    "ERROR",
     "ERROR_SOURCE_NODE",
     "NULL_TASK",
     "SCHEDULED",
     "TASKS",
+    "anchors_in",
     "around",
     "around_loop",
     "checkpoint_of",
-    "checkpoints_in",
     "control_in",
     "drain",
     "durability_in",
@@ -53,6 +53,7 @@ __all__ = [
     "is_task",
     "is_timeout",
     "may_go_on",
+    "namespace_of",
     "node_in",
     "questions",
     "root_of",
@@ -68,9 +69,6 @@ H = TypeVar("H")
 
 NULL_TASK = "00000000-0000-0000-0000-000000000000"
 """The task id under which LangGraph stores what it was given rather than what a task wrote, such as an answer."""
-
-ERROR = "__error__"
-"""Channel of the error that a task has ended with."""
 
 ERROR_SOURCE_NODE = "__error_source_node__"
 """Channel that marks an error which an error handler takes over."""
@@ -154,9 +152,15 @@ def checkpoint_of(config: RunnableConfig) -> str | None:
     return None if info is None else info.checkpoint_id
 
 
-def checkpoints_in(config: RunnableConfig) -> Mapping[str, str]:
-    """Of each graph that encloses a node, its own included: namespace and checkpoint."""
-    return config["configurable"].get("checkpoint_map") or {}
+def anchors_in(config: RunnableConfig) -> tuple[tuple[str, str], ...]:
+    """Namespace and checkpoint of every graph that encloses a node, the root graph's first and its own last."""
+    found = config["configurable"].get("checkpoint_map") or {}
+    return tuple(sorted(found.items(), key=lambda anchor: len(anchor[0])))
+
+
+def namespace_of(anchors: Sequence[tuple[str, str]], checkpoint_id: str) -> str:
+    """The saver's namespace of the graph that executes a checkpoint: a `@task` has a longer one besides."""
+    return next((checkpoint_ns for checkpoint_ns, executed in anchors if executed == checkpoint_id), "")
 
 
 def node_in(config: RunnableConfig) -> str:

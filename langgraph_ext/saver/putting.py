@@ -16,7 +16,7 @@ from langgraph_ext.database import Append, Tx
 from langgraph_ext.ledger import calls
 from langgraph_ext.ledger.settlement import Staged
 from langgraph_ext.saver import host, puts
-from langgraph_ext.saver.attaching import Attaching
+from langgraph_ext.saver.attaching import Attaching, epoch_of_put
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
@@ -101,6 +101,7 @@ class Putting(Attaching, Settling):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> puts.Below | puts.Whole:
+        invocation = self._invocation_of(config, address)
         return puts.prepare(
             address,
             config,
@@ -109,8 +110,8 @@ class Putting(Attaching, Settling):
             new_versions,
             parent=self.recent.find(*address),
             refuses=self.concurrency == "refuse",
-            epoch=self._epoch_of_put(config, address, metadata),
-            request=self._request_of_put(config, address, checkpoint, metadata),
+            epoch=epoch_of_put(invocation, config, address, metadata),
+            request=self._request_of_put(invocation, config, address, checkpoint, metadata),
             dumps=self.serde.dumps_typed,
             stored_us=self.database.clock_us(),
         )

@@ -13,6 +13,7 @@ from langgraph_ext import canonical
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger.definitions import Definition
 from langgraph_ext.ledger.requests import Request
+from langgraph_ext.saver.config import text
 
 __all__ = ["request_of", "run_key_in"]
 
@@ -31,11 +32,7 @@ def run_key_in(config: RunnableConfig) -> str | None:
         return None
     if not isinstance(run_key, str) or not run_key or len(run_key) > _LONGEST:
         raise InvalidArgument(f"run_key is {run_key!r}; it must be text of 1 to {_LONGEST} characters")
-    try:
-        run_key.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidArgument(f"run_key {run_key!r} is not valid Unicode: {error.reason}") from None
-    return run_key
+    return text(run_key, "run_key", "config")
 
 
 def request_of(given: Any, run_key: str | None, definition: Definition | None, serde: SerializerProtocol) -> Request:

@@ -171,8 +171,11 @@ class LedgerSaver(Removal, Putting, Writing, Closing):
         self.attached.goes_on(config, address, checkpoint["id"])
         if self.observer:
             self.observer.begin(self.ledger)
-        with self.unstored.noting(config, address.checkpoint_ns):
+        try:
             stored, doubts = self._put(config, address, checkpoint, metadata, new_versions)
+        except BaseException as error:
+            self.unstored.note(config, address.checkpoint_ns, error)
+            raise
         named = self._stored(config, address, stored, doubts)
         if self.observer:
             self.observer.tell(self.ledger)
@@ -191,8 +194,11 @@ class LedgerSaver(Removal, Putting, Writing, Closing):
         self.attached.goes_on(config, address, checkpoint["id"])
         if self.observer:
             await self.observer.abegin(self.ledger)
-        with self.unstored.noting(config, address.checkpoint_ns):
+        try:
             stored, doubts = await self._aput(config, address, checkpoint, metadata, new_versions)
+        except BaseException as error:
+            self.unstored.note(config, address.checkpoint_ns, error)
+            raise
         named = self._stored(config, address, stored, doubts)
         if self.observer:
             await self.observer.atell(self.ledger)

@@ -15,6 +15,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from langgraph.checkpoint.serde.types import ERROR
+
 from langgraph_ext.saver import host
 
 __all__ = ["Timeouts"]
@@ -56,7 +58,7 @@ class Timeouts:
 
     def ended(self, task: Task, writes: Sequence[tuple[str, Any]]) -> tuple[str, ...]:
         """A task's writes are stored: what has timed out with it."""
-        if not any(channel == host.ERROR and host.is_timeout(value) for channel, value in writes):
+        if not any(channel == ERROR and host.is_timeout(value) for channel, value in writes):
             return ()
         with self._mutex:
             self._over[task] = None

@@ -7,7 +7,6 @@ is over; under durability `async` it does not even try to save what comes behind
 from __future__ import annotations
 
 import threading
-from types import TracebackType
 
 from langchain_core.runnables import RunnableConfig
 
@@ -27,10 +26,6 @@ class Unstored:
         self._errors: dict[tuple[int, str], tuple[object, BaseException]] = {}
         """By an object of the invocation's own, which is kept so that its id comes to no other, and namespace."""
 
-    def noting(self, config: RunnableConfig, checkpoint_ns: str) -> _Noting:
-        """Around a put: whatever it raises is noted."""
-        return _Noting(self, config, checkpoint_ns)
-
     def note(self, config: RunnableConfig, checkpoint_ns: str, error: BaseException) -> None:
         """A put has failed; the first failure counts. One whose await was cancelled may be stored all the same."""
         control = host.control_in(config)
@@ -45,17 +40,3 @@ class Unstored:
         """What a put of the graph has raised that a node with this config runs in, or of one around it."""
         found = self._errors.get((id(host.control_in(config)), checkpoint_ns)) if self._errors else None
         return None if found is None else found[1]
-
-
-class _Noting:
-    __slots__ = ("_checkpoint_ns", "_config", "_unstored")
-
-    def __init__(self, unstored: Unstored, config: RunnableConfig, checkpoint_ns: str) -> None:
-        self._unstored, self._config, self._checkpoint_ns = unstored, config, checkpoint_ns
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        if error is not None:
-            self._unstored.note(self._config, self._checkpoint_ns, error)

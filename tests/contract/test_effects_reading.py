@@ -13,7 +13,7 @@ from langgraph_ext import RunLedger
 from langgraph_ext.database import open_database
 from langgraph_ext.errors import ConflictError, InvalidArgument, NotFound
 from langgraph_ext.ledger import EffectStatus, effects
-from langgraph_ext.ledger.effect_listing import receipt_of
+from langgraph_ext.ledger.encoded import encode
 from tests.support import attempts
 from tests.support.build import cid
 from tests.support.effects import begun
@@ -245,5 +245,5 @@ def test_l31_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
 def test_l28_a_receipt_is_json_where_it_can_be() -> None:
     """So that every tool can read it."""
-    assert ("json", b'{"b":1,"a":null}') == receipt_of({"b": 1, "a": None}, Serde())
-    assert ("msgpack", b"nan") == receipt_of(float("nan"), Serde())
+    assert ("json", b'{"b":1,"a":null}') == encode({"b": 1, "a": None}, Serde(), what="receipt")
+    assert ("msgpack", b"nan") == encode(float("nan"), Serde(), what="receipt")

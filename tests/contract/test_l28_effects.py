@@ -15,8 +15,9 @@ from langgraph_ext.database import Database, Tx, open_database
 from langgraph_ext.errors import ConflictError, InvalidArgument, NotFound, StoreError
 from langgraph_ext.ledger import EffectStatus, effects
 from langgraph_ext.ledger.effect_keys import derived_key
-from langgraph_ext.ledger.effect_rows import Receipt, find
+from langgraph_ext.ledger.effect_rows import find
 from langgraph_ext.ledger.effects import Done, InDoubt, ToCall
+from langgraph_ext.ledger.encoded import Encoded
 from tests.support import attempts
 from tests.support.attempts import HERE, NOW_US
 from tests.support.build import checkpoint, config, metadata
@@ -45,7 +46,7 @@ def database(database: Database) -> Database:
     return database
 
 
-def commit(tx: Tx, effect: str = "e1", receipt: Receipt = PAID) -> Any:
+def commit(tx: Tx, effect: str = "e1", receipt: Encoded = PAID) -> Any:
     return effects.commit(tx, frame(), effect, receipt=receipt, now_us=LATER)
 
 
@@ -194,7 +195,7 @@ def test_l28_the_same_begin_later_finds_what_became_of_it(database: Database) ->
 
 
 @pytest.mark.parametrize("receipt", [PAID, None])
-def test_l28_the_same_end_again_changes_nothing(database: Database, path: Path, receipt: Receipt | None) -> None:
+def test_l28_the_same_end_again_changes_nothing(database: Database, path: Path, receipt: Encoded | None) -> None:
     def settle(tx: Tx) -> Any:
         if receipt is None:
             return effects.not_happened(tx, frame(), "e1", now_us=LATER)
@@ -214,8 +215,8 @@ def test_l28_another_end_is_a_conflict(database: Database, path: Path) -> None:
     database.transact(commit)
     before = everything(path)
     others: list[Callable[[Tx], Any]] = [
-        lambda tx: commit(tx, receipt=Receipt("json", b"8")),
-        lambda tx: commit(tx, receipt=Receipt("msgpack", PAID.data)),
+        lambda tx: commit(tx, receipt=Encoded("json", b"8")),
+        lambda tx: commit(tx, receipt=Encoded("msgpack", PAID.data)),
         lambda tx: effects.not_happened(tx, frame(), "e1", now_us=LATER),
         lambda tx: effects.doubt(tx, frame(), "e1", now_us=LATER),
         lambda tx: effects.again(tx, frame(), "e1", now_us=LATER),

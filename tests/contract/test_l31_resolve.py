@@ -9,8 +9,8 @@ import pytest
 from langgraph_ext.database import Database
 from langgraph_ext.errors import ConflictError, NotFound
 from langgraph_ext.ledger import effects
-from langgraph_ext.ledger.effect_rows import Receipt
 from langgraph_ext.ledger.effects import Done, ToCall
+from langgraph_ext.ledger.encoded import Encoded
 from tests.support import attempts
 from tests.support.attempts import NOW_US
 from tests.support.effects import PAID, begin, begun, everything, frame, held, names, statuses, told
@@ -29,7 +29,7 @@ def database(database: Database) -> Database:
     return database
 
 
-def refused(database: Database, path: Path, receipt: Receipt | None) -> str:
+def refused(database: Database, path: Path, receipt: Encoded | None) -> str:
     """The code that resolving e1 so is refused with, and nothing is written."""
     before = everything(path)
     with pytest.raises(ConflictError) as found:
@@ -39,7 +39,7 @@ def refused(database: Database, path: Path, receipt: Receipt | None) -> str:
 
 
 @pytest.mark.parametrize("receipt", ANSWERS)
-def test_l31_an_unknown_effect_is_resolved(database: Database, path: Path, receipt: Receipt | None) -> None:
+def test_l31_an_unknown_effect_is_resolved(database: Database, path: Path, receipt: Encoded | None) -> None:
     """With an event of its own, which says how, and not what the receipt is."""
     database.transact(effects.doubt, frame(), "e1", now_us=NOW_US)
     made = database.transact(effects.resolve, "e1", receipt=receipt, now_us=LATER)
@@ -52,7 +52,7 @@ def test_l31_an_unknown_effect_is_resolved(database: Database, path: Path, recei
 
 
 @pytest.mark.parametrize("receipt", ANSWERS)
-def test_l31_so_is_a_started_one_whose_attempt_is_over(database: Database, path: Path, receipt: Receipt | None) -> None:
+def test_l31_so_is_a_started_one_whose_attempt_is_over(database: Database, path: Path, receipt: Encoded | None) -> None:
     database.transact(attempts.force, "a1", "interrupted")
     database.transact(effects.resolve, "e1", receipt=receipt, now_us=LATER)
 
@@ -60,7 +60,7 @@ def test_l31_so_is_a_started_one_whose_attempt_is_over(database: Database, path:
 
 
 @pytest.mark.parametrize("receipt", ANSWERS)
-def test_l31_the_next_attempt_finds_what_was_resolved(database: Database, receipt: Receipt | None) -> None:
+def test_l31_the_next_attempt_finds_what_was_resolved(database: Database, receipt: Encoded | None) -> None:
     """The receipt, and does not call; or nothing, and begins it."""
     database.transact(attempts.force, "a1", "interrupted")
     database.transact(effects.resolve, "e1", receipt=receipt, now_us=LATER)
@@ -72,7 +72,7 @@ def test_l31_the_next_attempt_finds_what_was_resolved(database: Database, receip
 
 
 @pytest.mark.parametrize("receipt", ANSWERS)
-def test_l31_the_same_again_changes_nothing(database: Database, path: Path, receipt: Receipt | None) -> None:
+def test_l31_the_same_again_changes_nothing(database: Database, path: Path, receipt: Encoded | None) -> None:
     database.transact(effects.doubt, frame(), "e1", now_us=NOW_US)
     first = database.transact(effects.resolve, "e1", receipt=receipt, now_us=LATER)
     before = everything(path)
@@ -81,9 +81,9 @@ def test_l31_the_same_again_changes_nothing(database: Database, path: Path, rece
     assert before == everything(path)
 
 
-@pytest.mark.parametrize(("first", "second"), [(PAID, Receipt("json", b"8")), (PAID, None), (None, PAID)])
+@pytest.mark.parametrize(("first", "second"), [(PAID, Encoded("json", b"8")), (PAID, None), (None, PAID)])
 def test_l31_other_content_is_a_conflict(
-    database: Database, path: Path, first: Receipt | None, second: Receipt | None
+    database: Database, path: Path, first: Encoded | None, second: Encoded | None
 ) -> None:
     """The first word counts."""
     database.transact(effects.doubt, frame(), "e1", now_us=NOW_US)
@@ -94,7 +94,7 @@ def test_l31_other_content_is_a_conflict(
 
 @pytest.mark.parametrize("receipt", ANSWERS)
 def test_l31_what_may_still_be_called_cannot_be_resolved(
-    database: Database, path: Path, receipt: Receipt | None
+    database: Database, path: Path, receipt: Encoded | None
 ) -> None:
     """Started by an attempt that runs, or retried by it: its answer may come."""
     assert "effect_conflict" == refused(database, path, receipt)

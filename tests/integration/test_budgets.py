@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -24,6 +23,7 @@ from langgraph_ext.errors import AdmissionError, BudgetExhausted, InvalidArgumen
 from langgraph_ext.ledger import CallRecord, Dimension, Spent, model_calls
 from langgraph_ext.ledger.records import Run
 from langgraph_ext.saver.callbacks import with_ledger
+from tests.database.notes import until
 from tests.support.acted import Acts
 from tests.support.apps import CONFIG, Boom, State, asks, fan, line, says
 from tests.support.driver import Form
@@ -318,14 +318,21 @@ def test_l18_a_spent_budget_stops_durable_nodes_too(saver: LedgerSaver, loop: as
     assert (["b"], "succeeded") == (acts.ran, newest(acts).status)
 
 
+def has_ended(acts: Acts, node: str) -> bool:
+    ledger = acts.saver.ledger
+    return any(visit.node == node for run in ledger.runs() for visit in ledger.visits(run.run_id))
+
+
 def test_l18_failures_in_a_row_stop_the_run(acts: Acts, log: str) -> None:
     """Visits that called a model and failed; a success begins to count anew, and others do not count."""
+    if acts.durability == "exit":
+        pytest.skip("nothing says how a visit went before the end")
 
     def failing() -> None:
         raise Boom("after the answer")
 
-    def pause(state: State) -> Any:
-        time.sleep(0.1)  # until how the visit went is stored, also under async
+    def between(state: State, after: str) -> Any:
+        until(lambda: has_ended(acts, after), f"how {after} went is stored, also under async")
         return {"log": ["between"]}
 
     model = Scripted(usage=used(), log=log)
@@ -334,12 +341,10 @@ def test_l18_failures_in_a_row_stop_the_run(acts: Acts, log: str) -> None:
     for name, then in outcomes.items():
         handler = partial(lambda state, goto: Command(goto=goto, update={"log": ["handled"]}), goto=f"{name}2")
         builder.add_node(name, calling(acts, model, then=then), error_handler=handler)
-        builder.add_node(f"{name}2", pause)
+        builder.add_node(f"{name}2", partial(between, after=name))
         builder.add_edge(before, name).add_edge(name, f"{name}2")
         before = f"{name}2"
     app = with_ledger(builder.compile(checkpointer=acts.saver), fail_fast=2)
-    if acts.durability == "exit":
-        pytest.skip("nothing says how a visit went before the end")
     error = refused(acts, app, family=AdmissionError)
 
     assert ("fail_fast", 4, "idle") == (error.code, dispatches(log), newest(acts).status)

@@ -20,7 +20,7 @@ from langgraph.types import Command, Send, interrupt
 
 from langgraph_ext import LedgerSaver, RunLedger
 from langgraph_ext.ledger import attempts, effects
-from langgraph_ext.ledger.effect_rows import Receipt
+from langgraph_ext.ledger.encoded import Encoded
 from langgraph_ext.ledger.rows import run_named
 from tests.support.effects import begin, frame
 
@@ -250,7 +250,7 @@ def effects_db(tmp_path: Path) -> Path:
             database.transact(attempts.start, attempt_id=attempt, run=run, ordinal=0, epoch=1, now_us=1, **place)
         by = [frame(attempt, run=run) for attempt in ("a1", "a2")]
         database.transact(begin, "e-paid", by=by[0], key="1", part=HOSTILE)
-        receipt = Receipt("json", json.dumps({"paid": HOSTILE}).encode())
+        receipt = Encoded("json", json.dumps({"paid": HOSTILE}).encode())
         database.transact(effects.commit, by[0], "e-paid", receipt=receipt, now_us=2)
         database.transact(begin, "e-mail", by=by[1], key="2", name="mail")
         database.transact(effects.doubt, by[1], "e-mail", now_us=2)

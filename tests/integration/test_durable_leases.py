@@ -14,7 +14,7 @@ from langgraph.types import interrupt
 from langgraph_ext import LedgerSaver
 from langgraph_ext.ledger import leases
 from langgraph_ext.nodes import Frame, durable
-from tests.support.acted import Acts
+from tests.support.acted import Acts, cancelled_inside
 from tests.support.apps import CONFIG, Boom, State, fan, line
 from tests.support.driver import Form
 
@@ -47,22 +47,9 @@ def test_l14_a_body_that_has_ended_keeps_no_lease_alive(acts: Acts, end: Any) ->
 
 def test_l14_a_cancelled_body_keeps_no_lease_alive(saver: LedgerSaver, loop: asyncio.AbstractEventLoop) -> None:
     acts = Acts(saver, "async", "sync", loop)
-    entered = asyncio.Event()
+    kept = loop.run_until_complete(cancelled_inside(saver, lambda: renewed(saver)))
 
-    @durable
-    async def slow(state: State) -> Any:
-        entered.set()
-        await asyncio.sleep(60)
-
-    async def story() -> int:
-        running = asyncio.create_task(line(saver, slow=slow).ainvoke({"log": []}, CONFIG))
-        await entered.wait()
-        kept = renewed(saver)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        return kept
-
-    assert (1, 0) == (loop.run_until_complete(story()), renewed(saver))
+    assert (1, 0) == (kept, renewed(saver))
     assert not acts.lease()[1]
 
 

@@ -25,7 +25,7 @@ from langgraph_ext.errors import AdmissionError, InvalidArgument, RecoveryRequir
 from langgraph_ext.ledger import admission
 from langgraph_ext.nodes import AttemptInterrupted, Frame, durable, frame
 from langgraph_ext.saver import host
-from tests.support.acted import Acts
+from tests.support.acted import Acts, cancelled_inside
 from tests.support.apps import CONFIG, Boom, State, fan, line, says
 from tests.support.driver import Form
 
@@ -195,20 +195,7 @@ def test_l49_a_body_that_failed_runs_again_as_the_next_attempt(acts: Acts) -> No
 
 def test_l49_a_cancelled_body_is_on_record(saver: LedgerSaver, loop: asyncio.AbstractEventLoop) -> None:
     acts = Acts(saver, "async", "sync", loop)
-    entered = asyncio.Event()
-
-    @durable
-    async def slow(state: State) -> Any:
-        entered.set()
-        await asyncio.sleep(60)
-
-    async def story() -> None:
-        running = asyncio.create_task(line(saver, slow=slow).ainvoke({"log": []}, CONFIG))
-        await entered.wait()
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-
-    loop.run_until_complete(story())
+    loop.run_until_complete(cancelled_inside(saver))
 
     assert ([("slow", 1, "cancelled")], False) == (acts.attempts(), acts.lease()[1])
 
@@ -341,7 +328,7 @@ def test_l23_a_body_waits_until_the_checkpoint_it_executes_is_stored(
         acts = Acts(saver, form, "async", loop)
 
         def body(frame: Frame) -> Any:
-            found = admission.not_stored(_NoTx(saver), "t", host.checkpoints_in(get_config()).items())
+            found = admission.not_stored(_NoTx(saver), "t", host.anchors_in(get_config()))
             stored.append(found is None)
             return {"log": ["x"]}
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from langgraph_ext import LedgerSaver
 from langgraph_ext.nodes import Frame, durable
-from tests.support.apps import CONFIG, Boom
+from tests.support.apps import CONFIG, Boom, State, line
 from tests.support.driver import Form
 
-__all__ = ["Acts"]
+__all__ = ["Acts", "cancelled_inside"]
 
 
 class Acts:
@@ -68,3 +68,20 @@ class Acts:
         """The thread's epoch, and whether it is held; behind what was queued before."""
         row = self.saver.database.transact(lambda tx: tx.one("lease_get", thread_id="t"))
         return row["epoch"], row["released_us"] is None
+
+
+async def cancelled_inside(saver: LedgerSaver, meanwhile: Callable[[], Any] = lambda: None) -> Any:
+    """Cancel a graph inside the durable body of its node `slow`; what `meanwhile` found before that."""
+    entered = asyncio.Event()
+
+    @durable
+    async def slow(state: State) -> Any:
+        entered.set()
+        await asyncio.sleep(60)
+
+    running = asyncio.create_task(line(saver, slow=slow).ainvoke({"log": []}, CONFIG))
+    await entered.wait()
+    found = meanwhile()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    return found

@@ -11,7 +11,8 @@ from langgraph_ext import canonical
 from langgraph_ext.database import Tx, open_database
 from langgraph_ext.ledger import effects
 from langgraph_ext.ledger.effect_keys import Key, derived_key
-from langgraph_ext.ledger.effect_rows import Held, Receipt
+from langgraph_ext.ledger.effect_rows import Held
+from langgraph_ext.ledger.encoded import Encoded
 from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.ledger.settlement import PartKey
 from tests.support.attempts import HERE, NOW_US
@@ -19,7 +20,7 @@ from tests.support.faults import Points, faulty, kill_myself
 
 VISIT = PartKey("t", HERE, "task", 0)
 
-PAID = Receipt("json", b'{"paid":7}')
+PAID = Encoded("json", b'{"paid":7}')
 
 
 def digest(payload: Any = "payload") -> str:
