@@ -1,8 +1,11 @@
 """Appends: transactions that only add a row, and the joining of many such into one SQL statement.
 
 Each step of a transaction gives the interpreter's lock away and has to win it back, among all the threads that run
-graphs meanwhile. A group of appends is therefore one statement, which SQLite runs as a transaction of its own:
-`INSERT … SELECT …` becomes `INSERT … SELECT … UNION ALL SELECT …`, in the order of the calls.
+graphs meanwhile. A group of appends is therefore one statement, which SQLite runs as a transaction of its own. The rows
+of one query are the `VALUES` of its `WITH`, so that what it asks of each is compiled once, however many there are:
+
+    INSERT INTO t (…) WITH new (a, b) AS (VALUES (:a, :b)) SELECT … FROM new WHERE …
+    INSERT INTO t (…) WITH new (a, b) AS (VALUES (?, ?), (?, ?)), other (…) AS (…) SELECT … FROM new … UNION ALL …
 """
 
 from __future__ import annotations
@@ -14,7 +17,12 @@ from typing import Any, NamedTuple
 
 __all__ = ["Append", "joinable", "joined", "values_of"]
 
-_PARAMETER = re.compile(r"(?<![:\w]):(\w+)")
+_PARAMETER = re.compile(r":(\w+)")
+
+_FORM = re.compile(
+    r"(?P<head>INSERT INTO \w+ \([^()]*\)) WITH (?P<new>\w+ \([^()]*\)) AS \(VALUES \((?P<row>[^()]*)\)\) "
+    r"(?P<select>SELECT .*?);?"
+)
 
 
 class Append(NamedTuple):
@@ -25,7 +33,7 @@ class Append(NamedTuple):
     """
 
     query: str
-    """Name of an `INSERT … SELECT …` whose parameters all stand behind the SELECT."""
+    """Name of a query of the form above; the name behind its `WITH` is its own, and it has parameters nowhere else."""
     params: Mapping[str, Any]
     stored: Any = None
     """What the function returns when the row was stored. None says that the row is always stored."""
@@ -44,40 +52,39 @@ def joinable(appends: Sequence[Append]) -> bool:
     return True
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def joined(counted: tuple[tuple[str, int], ...]) -> str:
-    """One statement that does what so many runs of each SQL do, with `values_of` their parameters.
+    """One statement that does what so many runs of each SQL do, with `values_of` their parameters, in order.
 
     All of them insert into the same columns of one table.
     """
-    selects: list[str] = []
-    heads: set[str] = set()
-    before = 0
+    rows, heads, selects = [], set(), []
     for sql, count in counted:
-        head, select = re.split(r"\bSELECT\b", _plain(sql), maxsplit=1)
-        heads.add(" ".join(head.split()))
-        names = _names(sql)
-        for _ in range(count):
-            selects.append("SELECT" + _numbered(select, names, before))
-            before += len(names)
+        parts = _parts_of(sql)
+        row = f"({', '.join('?' * len(parts.names))})"
+        rows.append(f"{parts.new} AS (VALUES {', '.join([row] * count)})")
+        heads.add(parts.head)
+        selects.append(parts.select)
     (head,) = heads
-    return f"{head} " + " UNION ALL ".join(selects)
-
-
-def _numbered(select: str, names: tuple[str, ...], before: int) -> str:
-    return _PARAMETER.sub(lambda found: f"?{before + names.index(found[1]) + 1}", select)
+    return f"{head} WITH {', '.join(rows)} {' UNION ALL '.join(selects)}"
 
 
 def values_of(sql: str, append: Append) -> Iterator[Any]:
     """The parameters of one append in the joined statement."""
-    return map(append.params.__getitem__, _names(sql))
+    return map(append.params.__getitem__, _parts_of(sql).names)
+
+
+class _Parts(NamedTuple):
+    new: str
+    """What stands behind WITH: a name and its columns."""
+    names: tuple[str, ...]
+    """Of the parameters, in their order."""
+    head: str
+    select: str
 
 
 @lru_cache(maxsize=16)
-def _names(sql: str) -> tuple[str, ...]:
-    """The parameters of a query, each once."""
-    return tuple(dict.fromkeys(_PARAMETER.findall(_plain(sql))))
-
-
-def _plain(sql: str) -> str:
-    return re.sub(r"--.*", "", sql)
+def _parts_of(sql: str) -> _Parts:
+    found = _FORM.fullmatch(" ".join(re.sub(r"--.*", "", sql).split()))
+    assert found is not None, f"no query to append with: {sql}"
+    return _Parts(found["new"], tuple(_PARAMETER.findall(found["row"])), found["head"], found["select"])

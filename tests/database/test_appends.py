@@ -14,8 +14,10 @@ import pytest
 
 from langgraph_ext import LedgerSaver
 from langgraph_ext.database import open_database
+from langgraph_ext.database.appends import joined
 from langgraph_ext.database.connection import WriteConnection
 from langgraph_ext.database.lane import Queued
+from langgraph_ext.database.queries import load_queries
 from langgraph_ext.database.sqlite import SqliteBackend
 from langgraph_ext.saver import puts, task_writes
 from langgraph_ext.saver.config import Address
@@ -142,10 +144,10 @@ def test_calls_and_puts_in_any_number_are_one_statement_in_their_order(story: St
 def test_other_groups_go_the_long_way(story: Story) -> None:
     """Two puts under one id, which would not see each other; more than a statement should hold; other calls."""
     assert ["stored", None] == story.commit(story.put(), story.put())
-    story.commit(*(story.call(task_id=str(number)) for number in range(65)))
+    story.commit(*(story.call(task_id=str(number)) for number in range(257)))
     story.commit(story.call(task_id="5"), Queued(lambda tx: None))
 
-    assert (["begin"] * 3, 1 + 65 + 1) == (story.ran, story.rows())
+    assert (["begin"] * 3, 1 + 257 + 1) == (story.ran, story.rows())
 
 
 def test_a_call_that_may_be_stored_already_is_looked_for(story: Story) -> None:
@@ -203,3 +205,14 @@ async def test_a_writer_thread_that_does_not_start_is_started_by_the_next_call(
 
 def _no_thread(thread: threading.Thread) -> None:
     raise RuntimeError("can't start new thread")
+
+
+def test_what_is_asked_of_a_row_is_said_once_however_many_rows_there_are() -> None:
+    """SQLite compiles a statement whenever its text is new, and the number of rows is nearly always another one."""
+    queries = load_queries("sqlite")
+
+    statement = joined(((queries["call_append"], 3), (queries["put_append"], 2)))
+
+    assert statement.count("ORDER BY") == queries["put_append"].count("ORDER BY") == 1
+    assert statement.count("?") == 3 * 12 + 2 * 16
+    assert statement.startswith("INSERT INTO checkpoint_log (")  # sqlite3 counts the rows of what begins so

@@ -30,7 +30,8 @@ MAY_SORT |= {
 }
 
 PASSES = ("SCAN found", "SCAN CONSTANT ROW", "SCAN (subquery-4)")
-"""Passes over rows that were searched for before."""
+PASSES += tuple(f"{step} {rows}" for step in ("CO-ROUTINE", "SCAN") for rows in ("call", "fenced", "put"))
+"""Passes over rows that were searched for before, or that an append was given."""
 
 EXACT = {
     "put_places": "checkpoint_log_place (thread_id=? AND checkpoint_ns=? AND checkpoint_id=? AND listed>?)",

@@ -20,19 +20,38 @@ WHERE NOT EXISTS (
 INSERT INTO checkpoint_log (
     listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, task_id, task_path,
     answers, partial, event, details, stored_us, metadata, places, body, data
-) SELECT
-    NULL, :thread_id, :checkpoint_ns, :checkpoint_id, NULL, NULL, NULL, NULL, NULL, NULL, :task_id, :task_path,
-    :answers, :partial, :event, :details, :stored_us, NULL, NULL, :body, :data;
+)
+WITH call (
+    thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, answers, partial, event, details, stored_us, body, data
+) AS (VALUES (
+    :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :task_path, :answers, :partial, :event, :details, :stored_us,
+    :body, :data
+))
+SELECT
+    NULL, thread_id, checkpoint_ns, checkpoint_id, NULL, NULL, NULL, NULL, NULL, NULL, task_id, task_path,
+    answers, partial, event, details, stored_us, NULL, NULL, body, data
+FROM call;
 
 -- name: call_append_fenced
 -- As call_append, if the thread is held under :epoch.
 INSERT INTO checkpoint_log (
     listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, task_id, task_path,
     answers, partial, event, details, stored_us, metadata, places, body, data
-) SELECT
-    NULL, :thread_id, :checkpoint_ns, :checkpoint_id, NULL, NULL, NULL, NULL, NULL, NULL, :task_id, :task_path,
-    :answers, :partial, :event, :details, :stored_us, NULL, NULL, :body, :data
-WHERE EXISTS (SELECT 1 FROM lease WHERE thread_id = :thread_id AND epoch = :epoch AND released_us IS NULL);
+)
+WITH fenced (
+    thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, answers, partial, event, details, epoch, stored_us,
+    body, data
+) AS (VALUES (
+    :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :task_path, :answers, :partial, :event, :details, :epoch,
+    :stored_us, :body, :data
+))
+SELECT
+    NULL, thread_id, checkpoint_ns, checkpoint_id, NULL, NULL, NULL, NULL, NULL, NULL, task_id, task_path,
+    answers, partial, event, details, stored_us, NULL, NULL, body, data
+FROM fenced
+WHERE EXISTS (
+    SELECT 1 FROM lease WHERE thread_id = fenced.thread_id AND epoch = fenced.epoch AND released_us IS NULL
+);
 
 -- name: put_append
 -- A put below the newest one of its namespace, if the values of that one lie where the caller says they do, and if the
@@ -41,24 +60,34 @@ WHERE EXISTS (SELECT 1 FROM lease WHERE thread_id = :thread_id AND epoch = :epoc
 INSERT INTO checkpoint_log (
     listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, task_id, task_path,
     answers, partial, event, details, stored_us, metadata, places, body, data
-) SELECT
-    1, :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :run, :root_id, :inside, :sends, NULL, NULL,
-    NULL, NULL, NULL, NULL, :stored_us, :metadata, :places, :body, :data
-WHERE :checkpoint_id > :parent_id
-    AND (:parent_id, :parent_places) = (
-        SELECT checkpoint_id, places FROM checkpoint_log
-        WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed IS NOT NULL
-        ORDER BY checkpoint_id DESC
+)
+WITH put (
+    thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, stored_us, metadata,
+    places, body, data, parent_places, epoch
+) AS (VALUES (
+    :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :run, :root_id, :inside, :sends, :stored_us,
+    :metadata, :places, :body, :data, :parent_places, :epoch
+))
+SELECT
+    1, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, NULL, NULL,
+    NULL, NULL, NULL, NULL, stored_us, metadata, places, body, data
+FROM put
+WHERE checkpoint_id > parent_id
+    AND (parent_id, parent_places) = (
+        SELECT newest.checkpoint_id, newest.places FROM checkpoint_log AS newest
+        WHERE newest.thread_id = put.thread_id AND newest.checkpoint_ns = put.checkpoint_ns AND newest.listed IS NOT NULL
+        ORDER BY newest.checkpoint_id DESC
         LIMIT 1
     )
     AND (
-        :epoch IS NULL
-        OR :epoch = coalesce((
-            SELECT epoch FROM lease WHERE thread_id = :thread_id AND released_us IS NULL AND (whole = 1 OR :epoch > 0)
+        epoch IS NULL
+        OR epoch = coalesce((
+            SELECT lease.epoch FROM lease
+            WHERE lease.thread_id = put.thread_id AND released_us IS NULL AND (whole = 1 OR put.epoch > 0)
         ), 0)
         AND NOT EXISTS (
             SELECT 1 FROM inbox
-            WHERE :epoch > 0 AND thread_id = :thread_id AND consumed_us IS NULL AND kind = 'cancel'
+            WHERE put.epoch > 0 AND inbox.thread_id = put.thread_id AND consumed_us IS NULL AND kind = 'cancel'
         )
     );
 
