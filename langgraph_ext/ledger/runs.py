@@ -39,6 +39,7 @@ __all__ = [
     "Plan",
     "Step",
     "apply",
+    "begin_apart",
     "begin_at",
     "has_child",
     "has_nothing_left",
@@ -276,6 +277,13 @@ def begin_at(tx: Tx, at: At) -> int:
     begun = _begun(tx, at.thread_id, at.checkpoint_id, None, lineage.run if lineage.branches else None)
     _begin(tx, begun._replace(adopts=at.checkpoint_id), at)
     return begun.run
+
+
+def begin_apart(tx: Tx, *, run_id: str, thread_id: str, now_us: int) -> int:
+    """Begin a run that no graph runs, and that has no checkpoints; returns its number."""
+    number, name = _number_and_name(tx, run_id, run_id)
+    _begin(tx, Plan(number, run_id=name), At(thread_id, "", now_us))
+    return number
 
 
 def _begin(tx: Tx, planned: Plan, at: At, step: Step | None = None) -> None:

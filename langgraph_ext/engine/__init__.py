@@ -1,0 +1,1 @@
+"""The engine: agents as persisted state machines on the ledger's database."""

@@ -1,0 +1,129 @@
+"""Activation: one stretch in memory of driving an agent task (rules E6 to E9).
+
+The generator never runs past a yield that is not committed: only the commit's answer moves it. Whatever goes wrong with
+the commit closes it; what is stored decides how the task goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from langgraph_ext.database import Tx
+from langgraph_ext.engine.applying import Change, Ref
+from langgraph_ext.engine.commits import Held, RuntimeCommit
+from langgraph_ext.engine.outcomes import Complete, Fail, Outcome, Progress, Runtime, Wait, check
+from langgraph_ext.engine.program import Program
+from langgraph_ext.engine.rows import AgentTask, Operation
+from langgraph_ext.engine.states import TaskState
+from langgraph_ext.engine.store import Store
+from langgraph_ext.engine.task_changes import Activate, EndTask, GoOn, WaitFor
+from langgraph_ext.errors import ConflictError, LangGraphExtError, LeaseError, StoreError
+
+__all__ = ["Activation"]
+
+_READ_AGAIN = frozenset({"revision_conflict", "scope_closed"})
+"""Codes of conflicts that say that something has changed, and nothing of what the behaviour wanted."""
+
+
+class Activation:
+    """A task that is driven until it waits, ends, or has to be read again."""
+
+    def __init__(self, store: Store, program: Program, task: AgentTask, held: Held) -> None:
+        self._store = store
+        self._program = program
+        self._task = task
+        self._held = held
+
+    async def run(self) -> None:
+        """Drive the task.
+
+        Raises:
+            LeaseError: The lease was lost.
+            StoreError: The database failed.
+        """
+        task = self._task
+        key = f"activate:{task.agent_task_id}:{task.ready_seq}:{self._held.epoch}"
+        try:
+            await self._commit(key, Activate(agent_task_id=task.agent_task_id))
+            runtime = await self._store.read(_runtime, task.agent_task_id, self._program.spec)
+            if runtime.task.state is not TaskState.RUNNING:
+                return
+            behaviour = self._program.behaviour(task.behaviour, task.version)
+            continuation = runtime.task.continuation
+            async with aclosing(behaviour.activate(runtime.task.input, continuation, runtime)) as generator:
+                await self._go_through(generator, runtime)
+        except ConflictError as conflict:
+            if conflict.code not in _READ_AGAIN:
+                await self._fail("node_outcome_invalid", f"its change is refused ({conflict.code})")
+            await asyncio.sleep(0)
+
+    async def _go_through(self, generator: AsyncGenerator[Outcome, Any], runtime: Runtime) -> None:
+        answer: Any = None
+        while True:
+            try:
+                outcome = await generator.asend(answer)
+                check(outcome, runtime)
+            except StopAsyncIteration:
+                await self._fail("node_missing_terminal_outcome", "it ended without a result")
+                return
+            except (LeaseError, StoreError):
+                raise
+            except LangGraphExtError as refused:
+                if refused.code != "node_outcome_invalid":
+                    raise
+                await self._fail(refused.code, str(refused.args[0]))
+                return
+            except Exception as error:  # noqa: BLE001 - a behaviour's own; its text may hold payloads
+                await self._fail("node_implementation_failed", f"it raised {type(error).__name__}")
+                return
+            answer = await self._write(outcome, runtime)
+            if not isinstance(outcome, Progress):
+                return
+            await asyncio.sleep(0)
+            now = await self._store.read(_runtime, self._task.agent_task_id, self._program.spec)
+            runtime.task, runtime.operations = now.task, now.operations
+
+    async def _write(self, outcome: Outcome, runtime: Runtime) -> dict[str, Any]:
+        task = runtime.task
+        change, key = _change_of(outcome, task)
+        expected = {Ref.task(task.agent_task_id): task.revision}
+        return await self._commit(key, *outcome.changes, change, expected=expected)
+
+    async def _fail(self, code: str, message: str) -> None:
+        task = self._task
+        ended = EndTask(agent_task_id=task.agent_task_id, error={"code": code, "message": message})
+        await self._commit(f"task-result:{task.agent_task_id}", ended)
+
+    async def _commit(self, key: str, *changes: Change, expected: dict[Ref, int] | None = None) -> dict[str, Any]:
+        wanted = RuntimeCommit(root_id=self._task.root_id, key=key, changes=changes, expected=expected or {})
+        return (await self._store.commit(wanted, self._held)).result
+
+
+def _change_of(outcome: Outcome, task: AgentTask) -> tuple[Change, str]:
+    """What an outcome says of its task, and the key of its commit."""
+    task_id = task.agent_task_id
+    if isinstance(outcome, Progress):
+        key = f"progress:{task_id}:{task.revision}:{outcome.continuation['phase']}"
+        return GoOn(agent_task_id=task_id, continuation=dict(outcome.continuation)), key
+    if isinstance(outcome, Wait):
+        key = f"progress:{task_id}:{task.revision}:{outcome.continuation['phase']}"
+        waits = {"continuation": dict(outcome.continuation), "condition": dict(outcome.condition)}
+        return WaitFor(agent_task_id=task_id, **waits), key
+    if isinstance(outcome, Complete):
+        ended = {"output": outcome.output, "continuation": dict(outcome.continuation)}
+        return EndTask(agent_task_id=task_id, **ended), f"task-result:{task_id}"
+    assert isinstance(outcome, Fail)
+    continuation = None if outcome.continuation is None else dict(outcome.continuation)
+    error = {"code": outcome.code, "message": outcome.message}
+    return EndTask(agent_task_id=task_id, error=error, continuation=continuation), f"task-result:{task_id}"
+
+
+def _runtime(tx: Tx, agent_task_id: str, spec: Any) -> Runtime:
+    """A task and its operations, as they are stored."""
+    task = AgentTask.from_row(tx.one("agent_task_get", agent_task_id=agent_task_id))
+    rows = tx.all("agent_operations_of_tree", root_id=task.root_id)
+    own = [Operation.from_row(row) for row in rows if row["agent_task_id"] == agent_task_id]
+    return Runtime(task=task, operations={each.purpose: each for each in own}, spec=spec)

@@ -1,0 +1,132 @@
+"""Commits: the one way in which the engine writes (rules E2 to E5).
+
+    lease's epoch ─▶ commit key ─┬─▶ known, same digest: its first result
+                                 ├─▶ known, another digest: idempotency_conflict
+                                 └─▶ new: lock the rows in order ─▶ expected revisions ─▶ changes ─▶ events ─▶ result
+
+What is pure (routing, validation, reducers, prompts) was done before; nothing in here waits for anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.engine.applying import Applying, Change, Ref
+from langgraph_ext.engine.rows import decoded
+from langgraph_ext.errors import ConflictError
+from langgraph_ext.ledger import leases
+
+__all__ = ["Committed", "Held", "RuntimeCommit", "commit", "look_up"]
+
+
+class Held(NamedTuple):
+    """The lease that a commit is made under: its thread, and its fencing epoch."""
+
+    thread_id: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeCommit:
+    """What is to be written together, under a key that finds it again."""
+
+    root_id: str
+    key: str
+    changes: tuple[Change, ...]
+    expected: Mapping[Ref, int] = field(default_factory=dict)
+    """Revisions that rows must have."""
+
+    @property
+    def digest(self) -> str:
+        """Of what is written: neither epoch nor time, nor what was expected."""
+        changes = [{"change": type(each).__name__, **asdict(each)} for each in self.changes]  # type: ignore[call-overload]
+        return canonical.digest(canonical.encode({"key": self.key, "changes": changes}, where="commit"))
+
+    @property
+    def locks(self) -> list[Ref]:
+        """The rows it locks, in their order; the root's before all others, as tickets and order are counted there."""
+        touched = {ref for each in self.changes for ref in each.rows()} | self.expected.keys()
+        return sorted(touched | {Ref.agent_run(self.root_id)}, key=lambda ref: (ref.level, ref.row_id))
+
+
+class Committed(NamedTuple):
+    """What a commit answers."""
+
+    result: dict[str, Any]
+    again: bool
+    """Whether it was committed before, and this is its first result."""
+
+
+_GETS = {1: ("agent_run_get", "agent_run_id"), 2: ("agent_task_get", "agent_task_id")}
+_GETS[3] = ("agent_operation_get", "operation_id")
+
+
+def commit(tx: Tx, wanted: RuntimeCommit, held: Held, *, now_us: int, ids: Callable[[], str]) -> Committed:
+    """Write a commit.
+
+    Args:
+        tx: The open transaction.
+        wanted: What to write.
+        held: The lease it is written under.
+        now_us: Microseconds since the epoch, UTC.
+        ids: Makes ids of new rows.
+
+    Raises:
+        LeaseError: The thread is another's by now (`lease_lost`).
+        ConflictError: The key was used for something else (`idempotency_conflict`), a row is not as it was expected
+            (`revision_conflict`), or something was to begin where nothing does any more (`scope_closed`).
+    """
+    leases.check(tx, held.thread_id, held.epoch)
+    known = look_up(tx, wanted)
+    if known is not None:
+        return known
+    _lock(tx, wanted.locks, wanted.expected)
+    at = Applying(tx, wanted.root_id, held.epoch, now_us, ids)
+    for change in wanted.changes:
+        change.apply(at)
+    keep(tx, wanted, at.result, epoch=held.epoch, now_us=now_us)
+    return Committed(at.result, again=False)
+
+
+def keep(tx: Tx, wanted: RuntimeCommit, result: dict[str, Any], *, epoch: int, now_us: int) -> None:
+    """Note a commit and its result under its key."""
+    data = canonical.encode_plain(result, where="result")
+    columns = {"root_id": wanted.root_id, "commit_key": wanted.key, "digest": wanted.digest}
+    tx.run("agent_commit_insert", **columns, result=data, epoch=epoch, now_us=now_us)
+
+
+def look_up(tx: Tx, wanted: RuntimeCommit) -> Committed | None:
+    """What was committed under a commit's key; None if nothing was.
+
+    Raises:
+        ConflictError: It was something else (`idempotency_conflict`).
+    """
+    known = tx.maybe("agent_commit_get", root_id=wanted.root_id, commit_key=wanted.key)
+    if known is None:
+        return None
+    if known["digest"] != wanted.digest:
+        raise ConflictError(
+            f"commit {wanted.key!r} of agent run {wanted.root_id!r} is on record, and wrote something else; "
+            "nothing was written",
+            code="idempotency_conflict",
+            details={"root_id": wanted.root_id, "commit_key": wanted.key},
+        )
+    return Committed(decoded(known["result"]), again=True)
+
+
+def _lock(tx: Tx, locks: Iterable[Ref], expected: Mapping[Ref, int]) -> None:
+    for ref in locks:
+        query, column = _GETS[ref.level]
+        row: Row | None = tx.maybe(query, **{column: ref.row_id})
+        wanted = expected.get(ref)
+        if row is None or (wanted is not None and row["revision"] != wanted):
+            raise ConflictError(
+                f"{query.removesuffix('_get')} {ref.row_id!r} is at revision {row and row['revision']} instead of "
+                f"{wanted}; nothing was written, read it again",
+                code="revision_conflict",
+                details={"id": ref.row_id, "revision": row and row["revision"], "expected": wanted},
+            )

@@ -1,0 +1,48 @@
+"""Conditions: what a waiting agent task waits for, and whether it has come.
+
+A condition is JSON: `{"kind": …, …}`. It is looked at in the commit that begins to wait, and in each commit that may
+fulfil it, so that whichever comes second makes the task ready (rule E10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langgraph_ext.database import Tx
+from langgraph_ext.engine.states import OperationState
+from langgraph_ext.errors import InvalidArgument
+
+__all__ = ["check", "is_met", "operations_ended"]
+
+
+def operations_ended(*purposes: str) -> dict[str, Any]:
+    """All these operations of the task's own have ended."""
+    return {"kind": "operations", "purposes": list(purposes)}
+
+
+def check(condition: Any) -> None:
+    """See that it is a condition.
+
+    Raises:
+        InvalidArgument: It is none.
+    """
+    kind = condition.get("kind") if isinstance(condition, dict) else None
+    if kind not in _KINDS:
+        raise InvalidArgument(f"a task waits for {condition!r}; a condition's kind is one of {sorted(_KINDS)}")
+
+
+def is_met(tx: Tx, agent_task_id: str, condition: Mapping[str, Any]) -> bool:
+    """Whether what a task waits for has come."""
+    return _KINDS[condition["kind"]](tx, agent_task_id, condition)
+
+
+def _operations(tx: Tx, agent_task_id: str, condition: Mapping[str, Any]) -> bool:
+    for purpose in condition["purposes"]:
+        row = tx.maybe("agent_operation_named", agent_task_id=agent_task_id, purpose=purpose)
+        if row is None or not OperationState(row["state"]).ended:
+            return False
+    return True
+
+
+_KINDS: dict[str, Callable[[Tx, str, Mapping[str, Any]], bool]] = {"operations": _operations}

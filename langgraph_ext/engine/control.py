@@ -1,0 +1,85 @@
+"""Control: changes that close a scope, end it, or hand it to another worker (rules E27 to E29)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph_ext.engine import closing
+from langgraph_ext.engine.applying import Applying, Ref, agent_run_of
+from langgraph_ext.engine.granting import regrant
+from langgraph_ext.engine.states import AgentStatus
+from langgraph_ext.errors import ConflictError
+
+__all__ = ["Close", "Finish", "Succeed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close:
+    """A scope is to stop."""
+
+    agent_run_id: str
+    reason: str
+    message: str = ""
+
+    def rows(self) -> tuple[Ref, ...]:
+        """Its own."""
+        return (Ref.agent_run(self.agent_run_id),)
+
+    def apply(self, at: Applying) -> None:
+        """Shut its gate; a later reason changes nothing."""
+        at.result["first"] = closing.close(at, self.agent_run_id, self.reason, self.message)
+        regrant(at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """A closing scope has nothing under way any more."""
+
+    agent_run_id: str
+
+    def rows(self) -> tuple[Ref, ...]:
+        """Its own."""
+        return (Ref.agent_run(self.agent_run_id),)
+
+    def apply(self, at: Applying) -> None:
+        """Give it its terminal result.
+
+        Raises:
+            ConflictError: Something of it is under way (`scope_busy`).
+        """
+        if not closing.finish(at, self.agent_run_id):
+            raise ConflictError(
+                f"agent run {self.agent_run_id!r} has a call under way; it ends when that has ended",
+                code="scope_busy",
+                retryable=True,
+                details={"agent_run_id": self.agent_run_id},
+            )
+        _hand_back(at)
+        regrant(at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Succeed:
+    """An agent run has its output."""
+
+    agent_run_id: str
+    output: Any
+
+    def rows(self) -> tuple[Ref, ...]:
+        """Its own."""
+        return (Ref.agent_run(self.agent_run_id),)
+
+    def apply(self, at: Applying) -> None:
+        """End it, unless it closes for a reason that was committed before."""
+        at.gate(self.agent_run_id)
+        closing.end(at, agent_run_of(at.tx, self.agent_run_id), AgentStatus.SUCCEEDED, output=self.output)
+        _hand_back(at)
+
+
+def _hand_back(at: Applying) -> None:
+    """What was steered and never claimed stays readable, and the result of the root's end says so (rule E13)."""
+    root = at.root_row()
+    if AgentStatus(root["status"]).ended:
+        left = [row["entry"] for row in at.tx.all("agent_steering_of", run=root["run"]) if row["attempt_id"] is None]
+        at.result["handed_back"] = left

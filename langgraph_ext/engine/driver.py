@@ -1,0 +1,208 @@
+"""Driver: how a worker that holds a tree's lease drives it, turn by turn (rule E11).
+
+    control ─▶ loops of operations ─▶ the first ready task, until it waits or ends ─▶ again
+                                      none ready: wait for a loop, or give the tree back
+
+Everything is begun from rows, so a turn that a conflict ends is made again from what is stored.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from langgraph_ext.engine.activation import Activation
+from langgraph_ext.engine.closing import STOPPED
+from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit
+from langgraph_ext.engine.control import Close, Finish, Succeed
+from langgraph_ext.engine.operations import HAS_WORK, CallLoop
+from langgraph_ext.engine.program import Program
+from langgraph_ext.engine.recovery import check, take_over
+from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Tree, read_tree
+from langgraph_ext.engine.states import AgentStatus, TaskState
+from langgraph_ext.engine.store import Store
+from langgraph_ext.engine.tickets import DEADLINE
+from langgraph_ext.errors import ConflictError
+
+__all__ = ["Driver"]
+
+_LOOK_SECONDS = 1.0
+"""How often control is looked at while nothing but calls is under way: who asks may be another process."""
+
+
+class Driver:
+    """One worker on one tree, under one lease.
+
+    Args:
+        store: Reads and commits.
+        program: The release's behaviours, calls and hooks.
+        release: Its digest.
+        root_id: The tree.
+        held: The lease.
+    """
+
+    def __init__(self, store: Store, program: Program, release: str, root_id: str, held: Held) -> None:
+        self._store = store
+        self._program = program
+        self._release = release
+        self._root_id = root_id
+        self._held = held
+        self._loops: dict[str, asyncio.Task[None]] = {}
+        self._hint = asyncio.Event()
+
+    def look(self) -> None:
+        """Something was asked of the tree in this process: look at it now."""
+        self._hint.set()
+
+    async def drive(self) -> Tree:
+        """Drive the tree until it has ended, or waits for something that nobody here does.
+
+        Raises:
+            LeaseError: The lease was lost (`lease_lost`); nothing was written since.
+            StoreError: The database failed; what was begun is taken over by the next who drives the tree.
+            LangGraphExtError: The tree cannot be driven with this code (recovery.check).
+        """
+        tree = await self._read()
+        if tree.root.status.ended:
+            return tree
+        check(tree, self._program, self._release)
+        recovered = take_over(tree, self._held.epoch)
+        if recovered is not None:
+            await self._commit(recovered)
+        try:
+            return await self._turns()
+        finally:
+            await self._stop_loops(self._loops)
+
+    async def _turns(self) -> Tree:
+        while True:
+            self._hint.clear()
+            self._collect()
+            tree = await self._read()
+            if tree.root.status.ended:
+                return tree
+            if await self._control(tree):
+                continue
+            self._start_loops(tree)
+            task = _first_ready(tree)
+            if task is not None:
+                await Activation(self._store, self._program, task, self._held).run()
+            elif self._loops:
+                await self._wait(tree)
+            else:
+                return tree
+
+    # -- control
+
+    async def _control(self, tree: Tree) -> bool:
+        """See to what closes or ends scopes; whether something was."""
+        root = tree.root
+        if root.status is AgentStatus.RUNNING:
+            if tree.stop is not None:
+                return await self._close(root, STOPPED, tree.stop)
+            for run in tree.runs.values():
+                over = run.deadline_us is not None and self._store.clock_us() >= run.deadline_us
+                if run.status is AgentStatus.RUNNING and over:
+                    return await self._close(run, DEADLINE, "")
+            output = _output_of(tree)
+            if output is not None:
+                return await self._end(root, Succeed(agent_run_id=root.agent_run_id, output=output["value"]))
+        closing = [each for each in tree.runs.values() if each.status is AgentStatus.CLOSING]
+        for run in closing:
+            await self._stop_loops(self._loops_in(tree, run))
+            await self._end(run, Finish(agent_run_id=run.agent_run_id))
+        return bool(closing)
+
+    async def _close(self, run: AgentRun, reason: str, message: str) -> bool:
+        close = Close(agent_run_id=run.agent_run_id, reason=reason, message=message)
+        return await self._try(f"close:{run.agent_run_id}:{run.revision}", close)
+
+    async def _end(self, run: AgentRun, change: Finish | Succeed) -> bool:
+        return await self._try(f"terminal:{run.agent_run_id}", change)
+
+    async def _try(self, key: str, change: Close | Finish | Succeed) -> bool:
+        """Commit control; who was first has won, and is read again."""
+        try:
+            await self._commit(RuntimeCommit(root_id=self._root_id, key=key, changes=(change,)))
+        except ConflictError:
+            await asyncio.sleep(0)
+        return True
+
+    # -- operations
+
+    def _start_loops(self, tree: Tree) -> None:
+        for operation in tree.operations.values():
+            run = tree.runs[operation.agent_run_id]
+            is_new = operation.operation_id not in self._loops
+            if is_new and operation.state in HAS_WORK and run.status is AgentStatus.RUNNING:
+                self._loops[operation.operation_id] = asyncio.ensure_future(self._run_loop(operation))
+
+    async def _run_loop(self, operation: Operation) -> None:
+        loop = CallLoop(self._program, self._commit, self._read_operation)
+        with suppress(ConflictError):  # somebody was first, or the scope closes: the next turn reads where it stands
+            await loop.run(operation)
+
+    def _collect(self) -> None:
+        """Forget loops that have ended, and raise what one has met."""
+        for operation_id, loop in list(self._loops.items()):
+            if loop.done():
+                del self._loops[operation_id]
+                loop.result()
+
+    def _loops_in(self, tree: Tree, run: AgentRun) -> dict[str, asyncio.Task[None]]:
+        return {
+            operation_id: loop
+            for operation_id, loop in self._loops.items()
+            if tree.operations[operation_id].agent_run_id == run.agent_run_id
+        }
+
+    async def _stop_loops(self, loops: Mapping[str, asyncio.Task[None]]) -> None:
+        for loop in loops.values():
+            loop.cancel()
+        await asyncio.gather(*loops.values(), return_exceptions=True)
+        for operation_id in list(loops):
+            self._loops.pop(operation_id, None)
+
+    async def _wait(self, tree: Tree) -> None:
+        """Wait for a loop to end, a hint, a deadline, or a while."""
+        now_us = self._store.clock_us()
+        ends = [run.deadline_us - now_us for run in tree.runs.values() if run.deadline_us is not None]
+        timeout = max(0.0, min([_LOOK_SECONDS, *(each / 1e6 for each in ends)]))
+        hint = asyncio.ensure_future(self._hint.wait())
+        try:
+            await asyncio.wait({*self._loops.values(), hint}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            hint.cancel()
+
+    # -- the store
+
+    async def _commit(self, wanted: RuntimeCommit) -> Committed:
+        return await self._store.commit(wanted, self._held)
+
+    async def _read(self) -> Tree:
+        return await self._store.read(read_tree, self._root_id)
+
+    async def _read_operation(self, operation_id: str) -> Operation:
+        tree = await self._read()
+        return tree.operations[operation_id]
+
+
+def _first_ready(tree: Tree) -> AgentTask | None:
+    """The task whose turn it is; also one that is running in rows alone, after a conflict."""
+    ready = [
+        each
+        for each in tree.tasks.values()
+        if each.state in (TaskState.READY, TaskState.RUNNING)
+        and tree.runs[each.agent_run_id].status is AgentStatus.RUNNING
+    ]
+    return min(ready, key=lambda each: (each.ready_seq, each.agent_run_id, each.agent_task_id), default=None)
+
+
+def _output_of(tree: Tree) -> dict[str, Any] | None:
+    """The root's output, once its first task has it."""
+    for task in tree.tasks.values():
+        if task.agent_run_id == tree.root.agent_run_id and task.parent_operation is None:
+            return {"value": task.output} if task.state is TaskState.SUCCEEDED else None
+    return None

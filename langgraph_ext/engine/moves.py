@@ -1,0 +1,65 @@
+"""Moves: how the rows of agent tasks and operations go from state to state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph_ext.engine.applying import Applying, moved
+from langgraph_ext.engine.conditions import is_met
+from langgraph_ext.engine.rows import decoded, encoded
+from langgraph_ext.engine.states import OperationState, TaskState
+
+__all__ = ["error_outcome", "move_operation", "wake"]
+
+
+def error_outcome(code: str, message: str) -> dict[str, Any]:
+    """An outcome that is an error."""
+    return {"error": {"code": code, "message": message}}
+
+
+def move_operation(
+    at: Applying,
+    operation_id: str,
+    expected: OperationState,
+    target: OperationState,
+    *,
+    tries: int | None = None,
+    request: Any = None,
+    before: Any = None,
+    raw: Any = None,
+    after: Any = None,
+    outcome: Any = None,
+) -> None:
+    """Move an operation on; what is None stays as it is. One that ends is noticed by the task that waits for it.
+
+    Raises:
+        ConflictError: It is not where it was expected (`revision_conflict`).
+    """
+    count = at.tx.run(
+        "agent_operation_move",
+        operation_id=operation_id,
+        expected=expected,
+        target=target,
+        tries=tries,
+        request=None if request is None else encoded(request, "request"),
+        before=None if before is None else encoded(before, "before").decode(),
+        raw=None if raw is None else encoded(raw, "raw"),
+        after=None if after is None else encoded(after, "after").decode(),
+        outcome=None if outcome is None else encoded(outcome, "outcome"),
+        ended_us=at.now_us if target.ended else None,
+    )
+    moved(count, "operation", operation_id, expected, f"moved to {target}")
+    at.result["operation"] = {"id": operation_id, "state": str(target)}
+    if target.ended:
+        row = at.tx.one("agent_operation_get", operation_id=operation_id)
+        at.event(f"operation.{target}", operation_id=operation_id, agent_task_id=row["agent_task_id"])
+        wake(at, row["agent_task_id"])
+
+
+def wake(at: Applying, agent_task_id: str) -> None:
+    """Make a waiting task ready if what it waits for has come; whoever commits second sees it (rule E10)."""
+    task = at.tx.one("agent_task_get", agent_task_id=agent_task_id)
+    if task["state"] != TaskState.WAITING or not is_met(at.tx, agent_task_id, decoded(task["condition"])):
+        return
+    if at.tx.run("agent_task_wake", agent_task_id=agent_task_id, ready_seq=at.next_seq()) == 1:
+        at.event("task.woken", agent_task_id=agent_task_id)

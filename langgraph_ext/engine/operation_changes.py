@@ -1,0 +1,271 @@
+"""Operation changes: how one logical call of a model or tool goes from intent to outcome.
+
+    Begin ──▶ prepared ── Allow ──▶ dispatched (with a ticket, if it needs one) ── SaveRaw ──▶ raw ── CompleteOperation
+                 │           │           ▲   │                                        │                      ▼
+                 │           ▼           │   ├── LoseCall ──▶ unknown, cancelled      └──────────────▶ completed
+                 │         asked      Dispatch │                                        (no hooks to ask)
+                 │           │           │     └── FailTry, LoseCall ──▶ ready ──┐
+                 │           └─ granted ─┴───────────────────────────────────────┘
+                 └── Deny ──▶ completed
+
+All of them may be cancelled before they are dispatched, and are then never dispatched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph_ext.engine import closing, tickets
+from langgraph_ext.engine.applying import Applying, Ref, moved, operation_of, task_of
+from langgraph_ext.engine.granting import regrant
+from langgraph_ext.engine.moves import error_outcome, move_operation
+from langgraph_ext.engine.rows import Operation, encoded
+from langgraph_ext.engine.states import AgentStatus, CallState, OperationState
+from langgraph_ext.engine.tickets import Decision
+
+__all__ = ["Allow", "Begin", "CompleteOperation", "Deny", "Dispatch", "FailTry", "LoseCall", "SaveRaw"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    """An agent task means to call something."""
+
+    agent_task_id: str
+    purpose: str
+    """Finds the operation again: one of its task's has this name."""
+    kind: str
+    name: str
+    """Of the model's role, or of the tool."""
+    request: Any
+    policy: str = "repeatable"
+    """What is done when nobody knows how its call ended: `repeatable`, `once` or `keyed`."""
+
+    def rows(self) -> tuple[Ref, ...]:
+        """Its task's."""
+        return (Ref.task(self.agent_task_id),)
+
+    def apply(self, at: Applying) -> None:
+        """Note the intent; one that is on record under this purpose stays as it is."""
+        named = {"agent_task_id": self.agent_task_id, "purpose": self.purpose}
+        known = at.tx.maybe("agent_operation_named", **named)
+        if known is not None:
+            at.result.setdefault("operations", {})[self.purpose] = known["operation_id"]
+            return
+        task = task_of(at.tx, self.agent_task_id)
+        at.gate(task.agent_run_id)
+        operation_id = at.ids()
+        at.tx.run(
+            "agent_operation_insert",
+            **named,
+            operation_id=operation_id,
+            agent_run_id=task.agent_run_id,
+            root_id=at.root_id,
+            kind=self.kind,
+            name=self.name,
+            policy=self.policy,
+            idempotency_key=operation_id,
+            request=encoded(self.request, "request"),
+            now_us=at.now_us,
+        )
+        at.result.setdefault("operations", {})[self.purpose] = operation_id
+        at.event("operation.prepared", operation_id=operation_id, kind=self.kind, name=self.name, **named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allow:
+    """The hooks have let it pass: its request is frozen, and its first call is on record, if it has a ticket."""
+
+    operation_id: str
+    request: Any
+    before: Any
+    """What the hooks have decided."""
+    needs_ticket: bool
+    claims_upto: int | None = None
+    """The last entry of the inbox whose message is in the request."""
+
+    def rows(self) -> tuple[Ref, ...]:
+        """Its own."""
+        return (Ref.operation(self.operation_id),)
+
+    def apply(self, at: Applying) -> None:
+        """Freeze it, and reserve its ticket; a scope that has no more is closed."""
+        operation = operation_of(at.tx, self.operation_id)
+        target = OperationState.READY
+        if self.needs_ticket:
+            planned = tickets.ask(at, self.operation_id, operation.agent_run_id)
+            if planned.decision is Decision.CLOSE:
+                assert planned.agent_run_id is not None
+                assert planned.reason is not None
+                closing.close(at, planned.agent_run_id, planned.reason, "")
+                regrant(at)
+                at.result["closed"] = {"agent_run_id": planned.agent_run_id, "reason": planned.reason}
+                return
+            if planned.decision is Decision.WAIT:
+                target = OperationState.ASKED
+        at.gate(operation.agent_run_id)
+        move_operation(at, self.operation_id, OperationState.PREPARED, target, request=self.request, before=self.before)
+        if target is OperationState.READY:
+            _open_call(at, operation, 1)
+        if self.claims_upto is not None:
+            columns = {"run": at.root_row()["run"], "operation_id": self.operation_id, "upto": self.claims_upto}
+            at.tx.run("agent_steering_claim", **columns, now_us=at.now_us)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deny:
+    """A hook has forbidden it: it is never dispatched."""
+
+    operation_id: str
+    before: Any
+    code: str
+    message: str
+
+    def rows(self) -> tuple[Ref, ...]:
+        """Its own."""
+        return (Ref.operation(self.operation_id),)
+
+    def apply(self, at: Applying) -> None:
+        """Complete it with the denial."""
+        outcome = error_outcome(self.code, self.message)
+        columns = {"before": self.before, "outcome": outcome}
+        move_operation(at, self.operation_id, OperationState.PREPARED, OperationState.COMPLETED, **columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatch:
+    """Another physical call is about to be made, or the first of one that has waited for its ticket.
+
+    It is on record before it is made, and the gate is read again.
+    """
+
+    operation_id: str
+    number: int
+
+    def rows(self) -> tuple[Ref, ...]:
+        """Its own."""
+        return (Ref.operation(self.operation_id),)
+
+    def apply(self, at: Applying) -> None:
+        """Put the call on record."""
+        operation = operation_of(at.tx, self.operation_id)
+        at.gate(operation.agent_run_id)
+        _open_call(at, operation, self.number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SaveRaw:
+    """An answer has come, before any hook has seen it."""
+
+    operation_id: str
+    number: int
+    raw: Any
+    after: Any = None
+    """What is on record of the hooks where there are none: it is the outcome then."""
+
+    def rows(self) -> tuple[Ref, ...]:
+        """Its own."""
+        return (Ref.operation(self.operation_id),)
+
+    def apply(self, at: Applying) -> None:
+        """Store it. In a closing scope its hooks are skipped, and it is the outcome."""
+        operation = operation_of(at.tx, self.operation_id)
+        _close_call(at, self.operation_id, self.number, CallState.SETTLED, self.raw)
+        move_operation(at, self.operation_id, OperationState.DISPATCHED, OperationState.RAW, raw=self.raw)
+        run = at.tx.one("agent_run_get", agent_run_id=operation.agent_run_id)
+        after = self.after if AgentStatus(run["status"]) is AgentStatus.RUNNING else {"skipped": "closing"}
+        if after is not None:
+            settled = {"after": after, "outcome": self.raw}
+            move_operation(at, self.operation_id, OperationState.RAW, OperationState.COMPLETED, **settled)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailTry:
+    """A call has failed, and another one may be made: of the same operation, under the same ticket."""
+
+    operation_id: str
+    number: int
+    code: str
+    message: str
+
+    def rows(self) -> tuple[Ref, ...]:
+        """Its own."""
+        return (Ref.operation(self.operation_id),)
+
+    def apply(self, at: Applying) -> None:
+        """Note the failure."""
+        _close_call(at, self.operation_id, self.number, CallState.FAILED, error_outcome(self.code, self.message))
+        move_operation(at, self.operation_id, OperationState.DISPATCHED, OperationState.READY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoseCall:
+    """Nobody will tell any more how a call ended: its worker is gone, or was told to stop."""
+
+    operation_id: str
+    number: int
+
+    def rows(self) -> tuple[Ref, ...]:
+        """Its own."""
+        return (Ref.operation(self.operation_id),)
+
+    def apply(self, at: Applying) -> None:
+        """By its policy it is called again, or is unknown; in a closing scope nothing is called again."""
+        operation = operation_of(at.tx, self.operation_id)
+        _close_call(at, self.operation_id, self.number, CallState.INTERRUPTED, None)
+        run = at.tx.one("agent_run_get", agent_run_id=operation.agent_run_id)
+        is_open = AgentStatus(run["status"]) is AgentStatus.RUNNING
+        dispatched = OperationState.DISPATCHED
+        if operation.policy in ("repeatable", "keyed") and is_open:
+            move_operation(at, self.operation_id, dispatched, OperationState.READY)
+            return
+        if operation.policy == "repeatable":
+            outcome = error_outcome("cancelled", "it was stopped while it ran")
+            target = OperationState.CANCELLED
+        else:
+            outcome = error_outcome("outcome_unknown", "nobody knows whether it was done")
+            target = OperationState.UNKNOWN
+        tickets.settle_unused(at, self.operation_id)
+        move_operation(at, self.operation_id, dispatched, target, outcome=outcome)
+        regrant(at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompleteOperation:
+    """The hooks have seen the answer: this is what counts."""
+
+    operation_id: str
+    after: Any
+    outcome: Any
+
+    def rows(self) -> tuple[Ref, ...]:
+        """Its own."""
+        return (Ref.operation(self.operation_id),)
+
+    def apply(self, at: Applying) -> None:
+        """Complete it; the task that waits for it is ready."""
+        columns = {"after": self.after, "outcome": self.outcome}
+        move_operation(at, self.operation_id, OperationState.RAW, OperationState.COMPLETED, **columns)
+
+
+def _open_call(at: Applying, operation: Operation, number: int) -> None:
+    """Put a call on record; it may be made once this is committed."""
+    columns = {"operation_id": operation.operation_id, "number": number, "epoch": at.epoch}
+    move_operation(at, operation.operation_id, OperationState.READY, OperationState.DISPATCHED, tries=number)
+    at.tx.run("agent_call_open", **columns, now_us=at.now_us)
+    if operation.kind in ("model", "compaction"):
+        for level in {at.root_id, operation.agent_run_id}:
+            at.tx.run("agent_run_count", agent_run_id=level, consumed=0, reserved=0, model_calls=1)
+    at.event("call.dispatched", **columns)
+
+
+def _close_call(at: Applying, operation_id: str, number: int, state: CallState, answer: Any) -> None:
+    count = at.tx.run(
+        "agent_call_close",
+        operation_id=operation_id,
+        number=number,
+        state=state,
+        answer=None if answer is None else encoded(answer, "answer"),
+        now_us=at.now_us,
+    )
+    moved(count, "call", f"{operation_id}:{number}", "closed", "closed")

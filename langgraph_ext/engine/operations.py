@@ -1,0 +1,136 @@
+"""Operations: one loop for each call that is under way, beside the behaviours (hooks, dispatch, retry, outcome).
+
+Each step is committed before the next, and each begins from what is stored, so that any worker goes on where another
+one stopped: prepared: with the hooks; raw: with those behind it; dispatched by somebody who is gone: by its policy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from langgraph_ext.engine.applying import Change, Ref
+from langgraph_ext.engine.commits import Committed, RuntimeCommit
+from langgraph_ext.engine.moves import error_outcome
+from langgraph_ext.engine.operation_changes import (
+    Allow,
+    CompleteOperation,
+    Deny,
+    Dispatch,
+    FailTry,
+    LoseCall,
+    SaveRaw,
+)
+from langgraph_ext.engine.program import Denied, Program
+from langgraph_ext.engine.rows import Operation
+from langgraph_ext.engine.states import OperationState
+from langgraph_ext.errors import LangGraphExtError
+
+__all__ = ["HAS_WORK", "CallLoop"]
+
+HAS_WORK = (OperationState.PREPARED, OperationState.READY, OperationState.RAW)
+"""States in which a loop has something to do."""
+
+Commit = Callable[[RuntimeCommit], Awaitable[Committed]]
+Read = Callable[[str], Awaitable[Operation]]
+
+
+class CallLoop:
+    """One operation on its way.
+
+    Args:
+        program: Hooks and calls.
+        commit: Writes under the driver's lease.
+        read: An operation as it is stored.
+    """
+
+    def __init__(self, program: Program, commit: Commit, read: Read) -> None:
+        self._program = program
+        self._commit = commit
+        self._read = read
+
+    async def run(self, operation: Operation) -> None:
+        """Take it as far as it goes: to its outcome, or to where it waits for a ticket."""
+        while operation.state in HAS_WORK:
+            if operation.state is OperationState.RAW:
+                await self._ask_after(operation)
+            else:
+                is_new = operation.state is OperationState.PREPARED
+                operation = await (self._ask_before(operation) if is_new else self._dispatch(operation))
+                if operation.state is OperationState.DISPATCHED:
+                    await self._call(operation, operation.tries)
+            operation = await self._read(operation.operation_id)
+
+    async def _ask_before(self, operation: Operation) -> Operation:
+        decided = await self._program.before(operation)
+        operation_id = operation.operation_id
+        if isinstance(decided, Denied):
+            change: Change = Deny(
+                operation_id=operation_id, before=decided.before, code=decided.code, message=decided.message
+            )
+        else:
+            change = Allow(
+                operation_id=operation_id,
+                request=decided.request,
+                before=decided.before,
+                needs_ticket=self._program.needs_ticket(operation),
+                claims_upto=decided.claims_upto,
+            )
+        await self._write(operation, f"model-ready:{operation_id}", change)
+        return await self._read(operation_id)
+
+    async def _dispatch(self, operation: Operation) -> Operation:
+        operation_id, number = operation.operation_id, operation.tries + 1
+        dispatch = Dispatch(operation_id=operation_id, number=number)
+        await self._write(operation, f"call:{operation_id}:{number}", dispatch)
+        return await self._read(operation_id)
+
+    async def _call(self, operation: Operation, number: int) -> None:
+        """Make the call that is on record."""
+        operation_id = operation.operation_id
+        pause: float | None = None
+        try:
+            raw = await self._program.call(operation, number)
+        except asyncio.CancelledError:
+            await self._lose(operation, number)
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever a model or a tool raises is its outcome
+            pause = self._program.retry_after(operation, number, error)
+            code, message = _told(error)
+            raw = error_outcome(code, message)
+            if pause is not None:
+                failed = FailTry(operation_id=operation_id, number=number, code=code, message=message)
+                await self._write(None, f"call-failed:{operation_id}:{number}", failed, operation=operation)
+        if pause is None:
+            after: list[object] | None = None if self._program.asks_after(operation) else []
+            saved = SaveRaw(operation_id=operation_id, number=number, raw=raw, after=after)
+            await self._write(None, f"call-raw:{operation_id}:{number}", saved, operation=operation)
+        elif pause > 0:
+            await asyncio.sleep(pause)
+
+    async def _lose(self, operation: Operation, number: int) -> None:
+        """The loop is told to stop while its call is under way."""
+        operation_id = operation.operation_id
+        lost = LoseCall(operation_id=operation_id, number=number)
+        await self._write(None, f"call-lost:{operation_id}:{number}", lost, operation=operation)
+
+    async def _ask_after(self, operation: Operation) -> None:
+        answered = await self._program.after(operation)
+        operation_id = operation.operation_id
+        change = CompleteOperation(operation_id=operation_id, after=answered.after, outcome=answered.outcome)
+        await self._write(operation, f"complete:{operation_id}", change)
+
+    async def _write(
+        self, seen: Operation | None, key: str, change: Change, *, operation: Operation | None = None
+    ) -> Committed:
+        """Commit a step; `seen` if the operation must be as it was read."""
+        root_id = (seen or operation).root_id  # type: ignore[union-attr]  # one of them is given
+        expected = {} if seen is None else {Ref.operation(seen.operation_id): seen.revision}
+        return await self._commit(RuntimeCommit(root_id=root_id, key=key, changes=(change,), expected=expected))
+
+
+def _told(error: Exception) -> tuple[str, str]:
+    if isinstance(error, LangGraphExtError):
+        return error.code, str(error.args[0])
+    code = "deadline_exceeded" if isinstance(error, TimeoutError) else "call_failed"
+    return code, f"{type(error).__name__}: {error}"

@@ -1,0 +1,206 @@
+"""Rows: what the engine keeps of a tree, as a transaction read it. Values are plain JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState, TicketState
+from langgraph_ext.errors import NotFound
+
+__all__ = ["AgentRun", "AgentTask", "Operation", "Ticket", "Tree", "decoded", "encoded", "read_tree"]
+
+
+def encoded(value: Any, what: str) -> bytes:
+    """A value as it is stored.
+
+    Raises:
+        TypeError: JSON cannot hold it.
+    """
+    return canonical.encode_plain(value, where=what)
+
+
+def decoded(data: bytes | str | None) -> Any:
+    """What `encoded` was given; None for null."""
+    return None if data is None else canonical.decode(data.encode() if isinstance(data, str) else data)
+
+
+class _Record:
+    """A frozen dataclass that is made of a row: columns by their names, JSON decoded, states as their enumerations."""
+
+    _json: ClassVar[frozenset[str]] = frozenset()
+    _states: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    def from_row(cls, row: Row) -> Self:
+        """The record that a row holds."""
+        held: dict[str, Any] = {}
+        for field in fields(cls):  # type: ignore[arg-type]  # a dataclass, all of them
+            value = row[field.name]
+            if field.name in cls._json:
+                value = decoded(value)
+            elif field.name in cls._states:
+                value = cls._states[field.name](value)
+            held[field.name] = value
+        return cls(**held)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRun(_Record):
+    """One invocation of a release."""
+
+    agent_run_id: str
+    root_id: str
+    parent_id: str | None
+    parent_operation: str | None
+    run: int
+    """The ledger's run; its number."""
+    thread_id: str
+    """Under whose lease it is driven."""
+    key: str | None
+    release: str
+    """The digest of its release."""
+    input_digest: str
+    input: Any
+    status: AgentStatus
+    reason: str | None
+    """Code of what closed it."""
+    message: str | None
+    output: Any
+    loop_limit: int
+    consumed: int
+    reserved: int
+    model_calls: int
+    deadline_us: int | None
+    revision: int
+    created_us: int
+    ended_us: int | None
+
+    _json = frozenset({"input", "output"})
+    _states = {"status": AgentStatus}  # noqa: RUF012 - a ClassVar of the base
+
+    @property
+    def is_root(self) -> bool:
+        """Whether it has no parent."""
+        return self.parent_id is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentTask(_Record):
+    """The durable unit that a role runs as."""
+
+    agent_task_id: str
+    agent_run_id: str
+    root_id: str
+    parent_operation: str | None
+    """The operation that started it; None in the first task of its agent run."""
+    role: str
+    behaviour: str
+    version: int
+    state: TaskState
+    ready_seq: int
+    epoch: int | None
+    revision: int
+    input: Any
+    continuation: Any
+    condition: Any
+    output: Any
+    error: Any
+
+    _json = frozenset({"input", "continuation", "condition", "output", "error"})
+    _states = {"state": TaskState}  # noqa: RUF012
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation(_Record):
+    """One logical call of a model or a tool."""
+
+    operation_id: str
+    agent_task_id: str
+    agent_run_id: str
+    root_id: str
+    purpose: str
+    kind: str
+    name: str
+    policy: str
+    idempotency_key: str
+    state: OperationState
+    revision: int
+    tries: int
+    request: Any
+    before: Any
+    raw: Any
+    after: Any
+    outcome: Any
+
+    _json = frozenset({"request", "before", "raw", "after", "outcome"})
+    _states = {"state": OperationState}  # noqa: RUF012
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ticket(_Record):
+    """One unit of the loop limit, for one operation."""
+
+    operation_id: str
+    agent_run_id: str
+    root_id: str
+    state: TicketState
+    reason: str | None
+    requested_seq: int
+
+    _states = {"state": TicketState}  # noqa: RUF012
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """A root agent run and all that belongs to it, at one read point."""
+
+    root: AgentRun
+    runs: dict[str, AgentRun]
+    tasks: dict[str, AgentTask]
+    operations: dict[str, Operation]
+    tickets: dict[str, Ticket]
+    """By operation."""
+    stop: str | None
+    """Why it is to stop, if somebody has asked for that; "" if they did not say."""
+
+    def operations_of(self, agent_task_id: str) -> dict[str, Operation]:
+        """An agent task's operations, by purpose."""
+        return {each.purpose: each for each in self.operations.values() if each.agent_task_id == agent_task_id}
+
+
+def read_tree(tx: Tx, root_id: str) -> Tree:
+    """Read a tree.
+
+    Raises:
+        NotFound: There is no such root (`agent_run_not_found`).
+    """
+    runs = {each["agent_run_id"]: AgentRun.from_row(each) for each in tx.all("agent_runs_of_tree", root_id=root_id)}
+    root = runs.get(root_id)
+    if root is None:
+        raise NotFound(
+            f"agent run {root_id!r} is not on record; list them with engine.runs()",
+            code="agent_run_not_found",
+            details={"agent_run_id": root_id},
+        )
+    tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=root_id))
+    operations = map(Operation.from_row, tx.all("agent_operations_of_tree", root_id=root_id))
+    tickets = map(Ticket.from_row, tx.all("agent_tickets_of_tree", root_id=root_id))
+    return Tree(
+        root=root,
+        runs=runs,
+        tasks={each.agent_task_id: each for each in tasks},
+        operations={each.operation_id: each for each in operations},
+        tickets={each.operation_id: each for each in tickets},
+        stop=_stop(tx, root),
+    )
+
+
+def _stop(tx: Tx, root: AgentRun) -> str | None:
+    """A cancel that nobody has seen to; or one that took hold at once, as nobody ran it."""
+    asked = tx.maybe("inbox_waiting", thread_id=root.thread_id, run=root.run, root_id=None)
+    if asked is not None:
+        return asked["reason"] or ""
+    return "" if tx.one("run_get", run=root.run)["status"] == "cancelled" else None

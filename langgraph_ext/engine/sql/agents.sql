@@ -1,0 +1,166 @@
+-- Queries of the engine (see migrations/0020_agent.sql).
+
+-- name: agent_call_close
+-- Compare-and-set: no row changes when it is open no more.
+UPDATE agent_call SET state = :state, answer = :answer, ended_us = :now_us
+WHERE operation_id = :operation_id AND number = :number AND state = 'open';
+
+-- name: agent_call_open
+INSERT INTO agent_call (operation_id, number, epoch, state, started_us)
+VALUES (:operation_id, :number, :epoch, 'open', :now_us);
+
+-- name: agent_calls_of
+SELECT operation_id, number, epoch, state, answer, started_us, ended_us FROM agent_call
+WHERE operation_id = :operation_id
+ORDER BY number;
+
+-- name: agent_commit_get
+SELECT digest, result FROM agent_commit WHERE root_id = :root_id AND commit_key = :commit_key;
+
+-- name: agent_commit_insert
+INSERT INTO agent_commit (root_id, commit_key, digest, result, epoch, committed_us)
+VALUES (:root_id, :commit_key, :digest, :result, :epoch, :now_us);
+
+-- name: agent_operation_get
+SELECT * FROM agent_operation WHERE operation_id = :operation_id;
+
+-- name: agent_operation_insert
+INSERT INTO agent_operation (
+    operation_id, agent_task_id, agent_run_id, root_id, purpose, kind, name, policy, idempotency_key, state, revision,
+    tries, request, created_us
+)
+VALUES (
+    :operation_id, :agent_task_id, :agent_run_id, :root_id, :purpose, :kind, :name, :policy, :idempotency_key,
+    'prepared', 0, 0, :request, :now_us
+);
+
+-- name: agent_operation_move
+-- Compare-and-set: no row changes when it is not in :expected. What is null stays as it is.
+UPDATE agent_operation SET
+    state = :target, revision = revision + 1, tries = coalesce(:tries, tries), request = coalesce(:request, request),
+    before = coalesce(:before, before), raw = coalesce(:raw, raw), after = coalesce(:after, after),
+    outcome = coalesce(:outcome, outcome), ended_us = :ended_us
+WHERE operation_id = :operation_id AND state = :expected;
+
+-- name: agent_operation_named
+SELECT * FROM agent_operation WHERE agent_task_id = :agent_task_id AND purpose = :purpose;
+
+-- name: agent_operations_of_tree
+SELECT * FROM agent_operation WHERE root_id = :root_id
+ORDER BY agent_run_id, agent_task_id, operation_id;
+
+-- name: agent_release_get
+SELECT descriptor FROM agent_release WHERE digest = :digest;
+
+-- name: agent_release_insert
+INSERT INTO agent_release (digest, descriptor, created_us) VALUES (:digest, :descriptor, :now_us);
+
+-- name: agent_run_close
+-- Compare-and-set: the first reason that is committed wins.
+UPDATE agent_run SET status = 'closing', reason = :reason, message = :message, revision = revision + 1
+WHERE agent_run_id = :agent_run_id AND status = 'running';
+
+-- name: agent_run_count
+-- Tickets and calls, counted under the agent run's row.
+UPDATE agent_run SET
+    consumed = consumed + :consumed, reserved = reserved + :reserved, model_calls = model_calls + :model_calls,
+    revision = revision + 1
+WHERE agent_run_id = :agent_run_id;
+
+-- name: agent_run_end
+-- Compare-and-set: no row changes when it has ended.
+UPDATE agent_run SET
+    status = :target, reason = :reason, message = :message, output = :output, ended_us = :now_us,
+    revision = revision + 1
+WHERE agent_run_id = :agent_run_id AND status = :expected;
+
+-- name: agent_run_get
+SELECT * FROM agent_run WHERE agent_run_id = :agent_run_id;
+
+-- name: agent_run_insert
+INSERT INTO agent_run (
+    agent_run_id, root_id, parent_id, parent_operation, run, thread_id, key, release, input_digest, input, status,
+    loop_limit, consumed, reserved, model_calls, deadline_us, next_seq, revision, created_us
+)
+VALUES (
+    :agent_run_id, :root_id, :parent_id, :parent_operation, :run, :thread_id, :key, :release, :input_digest, :input,
+    'running', :loop_limit, 0, 0, 0, :deadline_us, 1, 0, :now_us
+);
+
+-- name: agent_run_keyed
+SELECT * FROM agent_run WHERE key = :key;
+
+-- name: agent_run_next_seq
+UPDATE agent_run SET next_seq = next_seq + 1 WHERE agent_run_id = :root_id;
+
+-- name: agent_runs_of_tree
+SELECT * FROM agent_run WHERE root_id = :root_id ORDER BY agent_run_id;
+
+-- name: agent_runs_page
+SELECT * FROM agent_run WHERE agent_run_id < :before ORDER BY agent_run_id DESC LIMIT :size;
+
+-- name: agent_steering_claim
+-- A frozen request holds these messages: its operation has claimed them.
+UPDATE inbox SET attempt_id = :operation_id, consumed_us = :now_us
+WHERE run = :run AND kind = 'steer' AND consumed_us IS NULL AND entry <= :upto;
+
+-- name: agent_steering_of
+SELECT entry, value_type, value, attempt_id FROM inbox WHERE run = :run AND kind = 'steer' ORDER BY entry;
+
+-- name: agent_task_activate
+-- Also one that an older epoch's worker was running.
+UPDATE agent_task SET state = 'running', epoch = :epoch, revision = revision + 1
+WHERE agent_task_id = :agent_task_id AND state IN ('ready', 'running');
+
+-- name: agent_task_end
+-- Compare-and-set: no row changes when it has ended.
+UPDATE agent_task SET
+    state = :target, condition = NULL, continuation = coalesce(:continuation, continuation), output = :output,
+    error = :error, ended_us = :now_us, revision = revision + 1
+WHERE agent_task_id = :agent_task_id AND state IN ('ready', 'running', 'waiting');
+
+-- name: agent_task_get
+SELECT * FROM agent_task WHERE agent_task_id = :agent_task_id;
+
+-- name: agent_task_go_on
+-- Compare-and-set: from running.
+UPDATE agent_task SET
+    state = :target, condition = :condition, continuation = :continuation, ready_seq = :ready_seq,
+    revision = revision + 1
+WHERE agent_task_id = :agent_task_id AND state = 'running';
+
+-- name: agent_task_insert
+INSERT INTO agent_task (
+    agent_task_id, agent_run_id, root_id, role, behaviour, version, state, ready_seq, revision, input, created_us
+)
+VALUES (
+    :agent_task_id, :agent_run_id, :root_id, :role, :behaviour, :version, 'ready', :ready_seq, 0, :input, :now_us
+);
+
+-- name: agent_task_wake
+-- Compare-and-set: a second notice finds it ready, or further.
+UPDATE agent_task SET state = 'ready', condition = NULL, ready_seq = :ready_seq, revision = revision + 1
+WHERE agent_task_id = :agent_task_id AND state = 'waiting';
+
+-- name: agent_tasks_of_tree
+SELECT * FROM agent_task WHERE root_id = :root_id ORDER BY agent_run_id, agent_task_id;
+
+-- name: agent_ticket_get
+SELECT * FROM agent_ticket WHERE operation_id = :operation_id;
+
+-- name: agent_ticket_insert
+INSERT INTO agent_ticket (operation_id, agent_run_id, root_id, state, requested_seq, changed_us)
+VALUES (:operation_id, :agent_run_id, :root_id, :state, :requested_seq, :now_us);
+
+-- name: agent_ticket_move
+-- Compare-and-set: no row changes when it is not in :expected.
+UPDATE agent_ticket SET state = :target, reason = coalesce(:reason, reason), changed_us = :now_us
+WHERE operation_id = :operation_id AND state = :expected;
+
+-- name: agent_tickets_of_tree
+SELECT * FROM agent_ticket WHERE root_id = :root_id ORDER BY requested_seq;
+
+-- name: agent_task_abandon
+-- Compare-and-set: an activation that nobody goes on with.
+UPDATE agent_task SET state = 'ready', ready_seq = :ready_seq, revision = revision + 1
+WHERE agent_task_id = :agent_task_id AND state = 'running';
