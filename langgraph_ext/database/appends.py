@@ -4,8 +4,8 @@ Each step of a transaction gives the interpreter's lock away and has to win it b
 graphs meanwhile. A group of appends is therefore one statement, which SQLite runs as a transaction of its own. The rows
 of one query are the `VALUES` of its `WITH`, so that what it asks of each is compiled once, however many there are:
 
-    INSERT INTO t (…) WITH new (a, b) AS (VALUES (:a, :b)) SELECT … FROM new WHERE …
-    INSERT INTO t (…) WITH new (a, b) AS (VALUES (?, ?), (?, ?)), other (…) AS (…) SELECT … FROM new … UNION ALL …
+    INSERT … WITH new (a, b) AS (VALUES (:a, :b)) SELECT …
+    INSERT … WITH new (a, b) AS (VALUES (?, ?), (?, ?)), other (…) AS (…) SELECT … UNION ALL SELECT …
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Append", "joinable", "joined", "values_of"]
 _PARAMETER = re.compile(r":(\w+)")
 
 _FORM = re.compile(
-    r"(?P<head>INSERT INTO \w+ \([^()]*\)) WITH (?P<new>\w+ \([^()]*\)) AS \(VALUES \((?P<row>[^()]*)\)\) "
+    r"(?P<head>INSERT [^()]*\([^()]*\)) WITH (?P<new>\w+ \([^()]*\)) AS \(VALUES \((?P<row>[^()]*)\)\) "
     r"(?P<select>SELECT .*?);?"
 )
 

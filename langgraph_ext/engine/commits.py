@@ -61,10 +61,6 @@ class Committed(NamedTuple):
     """Whether it was committed before, and this is its first result."""
 
 
-_GETS = {1: ("agent_run_get", "agent_run_id"), 2: ("agent_task_get", "agent_task_id")}
-_GETS[3] = ("agent_operation_get", "operation_id")
-
-
 def commit(tx: Tx, wanted: RuntimeCommit, held: Held, *, now_us: int, ids: Callable[[], str]) -> Committed:
     """Write a commit.
 
@@ -120,13 +116,23 @@ def look_up(tx: Tx, wanted: RuntimeCommit) -> Committed | None:
 
 def _lock(tx: Tx, locks: Iterable[Ref], expected: Mapping[Ref, int]) -> None:
     for ref in locks:
-        query, column = _GETS[ref.level]
-        row: Row | None = tx.maybe(query, **{column: ref.row_id})
+        row = _row(tx, ref)
         wanted = expected.get(ref)
         if row is None or (wanted is not None and row["revision"] != wanted):
             raise ConflictError(
-                f"{query.removesuffix('_get')} {ref.row_id!r} is at revision {row and row['revision']} instead of "
+                f"{_NOUNS[ref.level]} {ref.row_id!r} is at revision {row and row['revision']} instead of "
                 f"{wanted}; nothing was written, read it again",
                 code="revision_conflict",
                 details={"id": ref.row_id, "revision": row and row["revision"], "expected": wanted},
             )
+
+
+_NOUNS = {1: "agent run", 2: "agent task", 3: "operation"}
+
+
+def _row(tx: Tx, ref: Ref) -> Row | None:
+    if ref.level == 1:
+        return tx.maybe("agent_run_get", agent_run_id=ref.row_id)
+    if ref.level == 2:
+        return tx.maybe("agent_task_get", agent_task_id=ref.row_id)
+    return tx.maybe("agent_operation_get", operation_id=ref.row_id)

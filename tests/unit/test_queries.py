@@ -47,7 +47,9 @@ def calls_of_tx() -> Iterator[tuple[str, ast.Call]]:
     for path in sorted(ROOT.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
-                case ast.Call(func=ast.Attribute(value=ast.Name(id="tx"), attr=verb)) if verb in VERBS:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="tx") | ast.Attribute(attr="tx"), attr=verb)) if (
+                    verb in VERBS
+                ):
                     yield f"{path.relative_to(ROOT)}:{node.lineno}", node
 
 

@@ -1,4 +1,4 @@
--- 0020 agent
+-- 0013 agent
 --
 -- Adds     agent_release: definitions that runs are pinned to; agent_run, agent_task, agent_operation, agent_call,
 --          agent_ticket: the state machines of the engine; agent_commit: what was committed, by its key.
@@ -84,8 +84,6 @@ CREATE UNIQUE INDEX agent_run_key ON agent_run (key)
     WHERE key IS NOT NULL;
 
 CREATE INDEX agent_run_tree ON agent_run (root_id, agent_run_id);
-
-CREATE INDEX agent_run_thread ON agent_run (thread_id);
 
 CREATE TABLE agent_task (
     agent_task_id TEXT    PRIMARY KEY,
