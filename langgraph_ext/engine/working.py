@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 
 from langgraph_ext.engine.closing import thread_of
@@ -50,12 +51,14 @@ class Work:
         self._release = release
         self._root_id = root_id
         self._ttl_us = ttl_us
-        self._driver: Driver | None = None
+        self._driving: tuple[asyncio.AbstractEventLoop, Driver] | None = None
 
     def look(self) -> None:
-        """Something was asked of the tree in this process."""
-        if self._driver is not None:
-            self._driver.look()
+        """Something was asked of the tree in this process, in whichever thread."""
+        if self._driving is not None:
+            loop, driver = self._driving
+            with suppress(RuntimeError):  # its loop is closed, and it has looked for the last time
+                loop.call_soon_threadsafe(driver.look)
 
     async def drive(self) -> Tree:
         """Hold the tree, drive it as far as it goes, and give it back.
@@ -68,11 +71,13 @@ class Work:
             self._store.database, thread_id=thread_of(self._root_id), owner=self._owner, ttl_us=self._ttl_us
         )
         held = Held(lease.thread_id, lease.epoch)
-        self._driver = Driver(self._store, self._program, self._release, self._root_id, held)
+        driver = Driver(self._store, self._program, self._release, self._root_id, held)
+        self._driving = asyncio.get_running_loop(), driver
         self._renewal.add(lease, _say_nothing)  # whatever it still writes is refused
         try:
-            return await self._driver.drive()
+            return await driver.drive()
         finally:
+            self._driving = None
             self._renewal.remove(lease.thread_id, lease.epoch)
             await self._give_back(lease)
 

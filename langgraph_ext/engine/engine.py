@@ -1,0 +1,312 @@
+"""AgentGraphEngine: the door to the engine, with a sync and an async form of each way in."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import threading
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from os import PathLike
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Closing, Database, Tx, on_a_loop
+from langgraph_ext.engine.behaviours import Behaviours
+from langgraph_ext.engine.compiler import compile_spec
+from langgraph_ext.engine.records import AgentRunRecord, given_out
+from langgraph_ext.engine.release_program import ReleaseProgram, entry_of
+from langgraph_ext.engine.releases import Release
+from langgraph_ext.engine.rows import AgentRun, read_tree
+from langgraph_ext.engine.spec import AgentSpec
+from langgraph_ext.engine.starting import start
+from langgraph_ext.engine.stopping import stop
+from langgraph_ext.engine.store import Store
+from langgraph_ext.engine.working import Work
+from langgraph_ext.errors import InvalidArgument, NotFound
+from langgraph_ext.ledger import RunLedger, leases
+from langgraph_ext.ledger.owners import Owner
+from langgraph_ext.ledger.records import Event
+from langgraph_ext.ledger.renewal import Renewal
+from langgraph_ext.ledger.rows import at_least
+
+__all__ = ["AgentGraphEngine"]
+
+T = TypeVar("T")
+Spec = AgentSpec | Release | Mapping[str, Any]
+
+
+class AgentGraphEngine(Closing):
+    """Runs agents as persisted state machines on a ledger's database; any worker goes on with any of them.
+
+    One object serves sync and async code, in any thread. Workers are as many as call `drive`, in any process: one of
+    them at a time holds an agent run.
+
+    Args:
+        ledger: A path or URL; or the `RunLedger` (`saver.ledger`) or `Database` to share. What is shared is not closed.
+        clock: Microseconds since the epoch, UTC; the database's by default.
+        ids: Makes ids of rows; by default they sort by time.
+        behaviours: What drives roles, by name and version.
+        lease_ttl_seconds: For how long a worker that is not heard of keeps an agent run.
+
+    Raises:
+        InvalidArgument: An argument is not what it must be.
+    """
+
+    def __init__(
+        self,
+        ledger: RunLedger | Database | str | PathLike[str],
+        *,
+        clock: Callable[[], int] | None = None,
+        ids: Callable[[], str] | None = None,
+        behaviours: Behaviours | None = None,
+        lease_ttl_seconds: float = leases.DEFAULT_TTL_US / 1e6,
+    ) -> None:
+        if not lease_ttl_seconds > 0:
+            raise InvalidArgument(f"lease_ttl_seconds is {lease_ttl_seconds!r}; it must be positive")
+        self._closes = not isinstance(ledger, RunLedger | Database)
+        self.ledger = ledger if isinstance(ledger, RunLedger) else RunLedger(ledger)
+        database = self.ledger.database
+        self.behaviours = Behaviours() if behaviours is None else behaviours
+        self._store = Store(database, clock_us=clock or database.clock_us, ids=ids or _time_ordered)
+        self._renewal = Renewal(database)
+        self._ttl_us = round(lease_ttl_seconds * 1e6)
+        self._releases: dict[str, Release] = {}
+        self._works: dict[str, Work] = {}
+
+    # -- life
+
+    def close(self) -> None:
+        """Renew no leases any more, and close what this object has opened. May be called twice."""
+        self._renewal.close()
+        if self._closes:
+            self.ledger.close()
+
+    async def aclose(self) -> None:
+        """As `close`, without holding the event loop."""
+        self._renewal.close(wait=False)
+        if self._closes:
+            await self.ledger.aclose()
+
+    # -- runs
+
+    def start(self, spec: Spec, input: Any, *, key: str | None = None) -> AgentRunRecord:
+        """Begin an agent run; `drive` drives it, here or elsewhere.
+
+        Args:
+            spec: What it is to be, or its release.
+            input: JSON.
+            key: The caller's name for it: the same key, spec and input again is the same agent run.
+
+        Raises:
+            SpecInvalid: The spec cannot be compiled.
+            InvalidArgument: The input is not JSON, or the key no text.
+            ConflictError: The key names an agent run of another spec or input (`idempotency_conflict`).
+        """
+        return self._get(self._store.database.transact(self._start(spec, input, key)))
+
+    async def astart(self, spec: Spec, input: Any, *, key: str | None = None) -> AgentRunRecord:
+        """As `start`."""
+        return await self.aget_run(await self._store.transact(self._start(spec, input, key)))
+
+    def drive(self, agent_run_id: str, spec: Spec | None = None) -> AgentRunRecord:
+        """Drive an agent run until it has ended, or waits for something that no worker does.
+
+        Args:
+            agent_run_id: Which.
+            spec: What it was started with; not needed if this object has started it.
+
+        Raises:
+            NotFound: There is none (`agent_run_not_found`), or this object does not know its spec
+                (`release_not_found`).
+            LeaseError: Another worker drives it (`thread_busy`), or took it over (`lease_lost`).
+            LangGraphExtError: The spec is not the one that it was started with (`definition_changed`), or this code
+                cannot drive it (`node_abi_unavailable`, `node_protocol_unsupported`).
+            RecoveryRequired: What is stored contradicts itself (`recovery_invariant`).
+        """
+        return _from_sync(partial(self.adrive, agent_run_id, spec))
+
+    async def adrive(self, agent_run_id: str, spec: Spec | None = None) -> AgentRunRecord:
+        """As `drive`. Cancelling it stops the worker, not the agent run: another one goes on with it."""
+        release = self._known(spec) if spec is not None else None
+        tree = await self._store.read(read_tree, agent_run_id)
+        release = release or self._releases.get(tree.root.release)
+        if release is None:
+            raise NotFound(
+                f"agent run {agent_run_id!r} was started elsewhere; pass the spec that it was started with to drive it",
+                code="release_not_found",
+                details={"agent_run_id": agent_run_id, "release": tree.root.release},
+            )
+        work = Work(
+            self._store,
+            self._renewal,
+            Owner.here(uuid4().hex),
+            ReleaseProgram(release, self.behaviours),
+            release.digest,
+            agent_run_id,
+            ttl_us=self._ttl_us,
+        )
+        self._works[agent_run_id] = work
+        try:
+            return given_out((await work.drive()).root)
+        finally:
+            if self._works.get(agent_run_id) is work:
+                del self._works[agent_run_id]
+
+    def run(self, spec: Spec, input: Any, *, key: str | None = None) -> AgentRunRecord:
+        """`start` and `drive`."""
+        return self.drive(self.start(spec, input, key=key).agent_run_id)
+
+    async def arun(self, spec: Spec, input: Any, *, key: str | None = None) -> AgentRunRecord:
+        """As `run`."""
+        started = await self.astart(spec, input, key=key)
+        return await self.adrive(started.agent_run_id)
+
+    def get_run(self, agent_run_id: str) -> AgentRunRecord:
+        """An agent run as it is.
+
+        Raises:
+            NotFound: There is none (`agent_run_not_found`).
+        """
+        return self._get(agent_run_id)
+
+    async def aget_run(self, agent_run_id: str) -> AgentRunRecord:
+        """As `get_run`."""
+        return given_out((await self._store.read(read_tree, agent_run_id)).root)
+
+    def runs(self, *, before: str | None = None, limit: int = 100) -> list[AgentRunRecord]:
+        """A page of agent runs, newest first.
+
+        Args:
+            before: The last id of the page before.
+            limit: At most so many, from 1.
+        """
+        return self._store.database.read(_page, before=before, limit=at_least(1, limit, "limit"))
+
+    async def aruns(self, *, before: str | None = None, limit: int = 100) -> list[AgentRunRecord]:
+        """As `runs`."""
+        return await self._store.read(_page, before=before, limit=at_least(1, limit, "limit"))
+
+    # -- control
+
+    def cancel(self, agent_run_id: str, *, reason: str | None = None) -> AgentRunRecord:
+        """Stop an agent run: nothing new begins in it, and what is under way comes to its end or is given up.
+
+        One that nobody drives has ended when this returns; otherwise its worker ends it, at its next turn.
+
+        Raises:
+            NotFound: There is none (`agent_run_not_found`).
+            ConflictError: It has ended (`run_closed`).
+        """
+        found = self._store.database.transact(self._stop(agent_run_id, reason))
+        self._look(agent_run_id)
+        return given_out(found)
+
+    async def acancel(self, agent_run_id: str, *, reason: str | None = None) -> AgentRunRecord:
+        """As `cancel`."""
+        found = await self._store.transact(self._stop(agent_run_id, reason))
+        self._look(agent_run_id)
+        return given_out(found)
+
+    def steer(self, agent_run_id: str, message: Any) -> None:
+        """Leave a message for a running agent; as `RunLedger.steer`."""
+        self.ledger.steer(agent_run_id, message)
+        self._look(agent_run_id)
+
+    async def asteer(self, agent_run_id: str, message: Any) -> None:
+        """As `steer`."""
+        await self.ledger.asteer(agent_run_id, message)
+        self._look(agent_run_id)
+
+    # -- events
+
+    def events(self, agent_run_id: str, *, after: int = 0, limit: int = 100) -> list[Event]:
+        """A page of an agent run's events; as `RunLedger.events`."""
+        return self.ledger.events(agent_run_id, after=after, limit=limit)
+
+    async def aevents(self, agent_run_id: str, *, after: int = 0, limit: int = 100) -> list[Event]:
+        """As `events`."""
+        return await self.ledger.aevents(agent_run_id, after=after, limit=limit)
+
+    def follow(self, agent_run_id: str, *, after: int = 0) -> Iterator[Event]:
+        """An agent run's events as they come; as `RunLedger.follow`."""
+        return self.ledger.follow(agent_run_id, after=after)
+
+    def afollow(self, agent_run_id: str, *, after: int = 0) -> AsyncIterator[Event]:
+        """As `follow`."""
+        return self.ledger.afollow(agent_run_id, after=after)
+
+    # -- inside
+
+    def _start(self, spec: Spec, input: Any, key: str | None) -> Callable[..., str]:
+        if key is not None and (not isinstance(key, str) or not key):
+            raise InvalidArgument(f"key is {key!r}; it must be text, or None")
+        release = self._known(spec)
+        ReleaseProgram(release, self.behaviours)  # who cannot drive it does not begin it
+        try:
+            canonical.encode(input, where="input")
+        except TypeError as error:
+            raise InvalidArgument(f"an agent run's input is JSON: {error}") from error
+        began = partial(start, entry=entry_of(release), input=input, key=key)
+        return partial(began, now_us=self._store.clock_us(), ids=self._store.ids)
+
+    def _known(self, spec: Spec) -> Release:
+        release = spec if isinstance(spec, Release) else compile_spec(spec)
+        return self._releases.setdefault(release.digest, release)
+
+    def _get(self, agent_run_id: str) -> AgentRunRecord:
+        return given_out(self._store.database.read(read_tree, agent_run_id).root)
+
+    def _stop(self, agent_run_id: str, reason: str | None) -> Callable[..., AgentRun]:
+        return partial(
+            stop,
+            root_id=agent_run_id,
+            reason=reason,
+            owner=Owner.here(uuid4().hex),
+            ttl_us=self._ttl_us,
+            now_us=self._store.clock_us(),
+            ids=self._store.ids,
+        )
+
+    def _look(self, agent_run_id: str) -> None:
+        work = self._works.get(agent_run_id)
+        if work is not None:
+            work.look()
+
+
+def _page(tx: Tx, *, before: str | None, limit: int) -> list[AgentRunRecord]:
+    rows = tx.all("agent_runs_page", before=before or "\U0010ffff", size=limit)
+    return [given_out(AgentRun.from_row(row)) for row in rows]
+
+
+def _time_ordered() -> str:
+    return f"{time.time_ns():016x}-{secrets.token_hex(6)}"
+
+
+def _from_sync(act: Callable[[], Awaitable[T]]) -> T:
+    """Run a coroutine for a caller that awaits nothing; on an event loop (a notebook), in a thread of its own."""
+
+    async def acted() -> T:
+        return await act()
+
+    if not on_a_loop():
+        return asyncio.run(acted())
+    found: list[Any] = []
+
+    def work() -> None:
+        try:
+            found.append((asyncio.run(acted()), None))
+        except BaseException as error:  # noqa: BLE001 - raised in the caller's thread
+            found.append((None, error))
+
+    thread = threading.Thread(target=work, name="langgraph-ext drive", daemon=True)
+    thread.start()
+    thread.join()
+    result, error = found[0]
+    if error is not None:
+        raise error
+    return result  # type: ignore[no-any-return]
+
+

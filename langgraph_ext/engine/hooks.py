@@ -1,0 +1,78 @@
+"""Hooks: functions that are asked before and after each model or tool call (rule E18).
+
+A hook is called with what is about to be sent, or what has come back, as plain values, and returns None to allow it,
+`Replace(value)`, or `Deny(message)`. Hooks of one kind are asked in their declared order, each with what the one before
+has made of it, until one denies. What they decided is stored before the next step, and they are not asked again.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["Asked", "Deny", "Named", "Replace", "ask"]
+
+
+class Replace(NamedTuple):
+    """Another value instead; JSON."""
+
+    value: Any
+
+
+class Deny(NamedTuple):
+    """It must not be."""
+
+    message: str
+    """What is wrong; a model may read it."""
+
+
+class Named(NamedTuple):
+    """A hook under its name."""
+
+    name: str
+    required: bool
+    """Whether it denies if it raises; else it is passed over."""
+    call: Callable[[Any], Any]
+
+
+class Asked(NamedTuple):
+    """What came of asking."""
+
+    value: Any
+    decisions: list[dict[str, Any]]
+    """One a hook that was asked: its name, and what it decided; for the record."""
+    denied: str | None
+
+
+async def ask(hooks: Sequence[Named], value: Any) -> Asked:
+    """Ask hooks of one kind.
+
+    Args:
+        hooks: In their order.
+        value: What they are asked about.
+    """
+    decisions: list[dict[str, Any]] = []
+    for hook in hooks:
+        try:
+            decided = hook.call(value)
+            if inspect.isawaitable(decided):
+                decided = await decided
+            if not isinstance(decided, Replace | Deny | None):
+                raise TypeError(f"returned a {type(decided).__name__}; a hook returns None, Replace(…) or Deny(…)")
+        except Exception as error:  # noqa: BLE001 - a user's function; whatever it raises denies
+            if not hook.required:
+                decisions.append({"hook": hook.name, "decision": "failed", "error": type(error).__name__})
+                continue
+            message = f"hook {hook.name!r} raised {type(error).__name__}"
+            decided = Deny(message)
+        decisions.append({"hook": hook.name, "decision": _word(decided)})
+        if isinstance(decided, Deny):
+            return Asked(value, decisions, decided.message)
+        if isinstance(decided, Replace):
+            value = decided.value
+    return Asked(value, decisions, None)
+
+
+def _word(decided: Replace | Deny | None) -> str:
+    return "allowed" if decided is None else "denied" if isinstance(decided, Deny) else "replaced"

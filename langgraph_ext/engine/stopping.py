@@ -1,0 +1,71 @@
+"""Stopping: what a cancel does, from any process (rules E27 and L45).
+
+A tree that somebody drives finds it in its inbox, at its next turn. One that nobody drives is closed at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from langgraph_ext.database import Tx
+from langgraph_ext.engine.closing import STOPPED
+from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
+from langgraph_ext.engine.control import Close, Finish
+from langgraph_ext.engine.recovery import take_over
+from langgraph_ext.engine.rows import AgentRun, read_tree
+from langgraph_ext.engine.states import AgentStatus
+from langgraph_ext.errors import ConflictError
+from langgraph_ext.ledger import inbox, leases
+from langgraph_ext.ledger.owners import Owner
+from langgraph_ext.ledger.records import CancelMode, InboxKind
+
+__all__ = ["stop"]
+
+
+def stop(
+    tx: Tx, root_id: str, *, reason: str | None, owner: Owner, ttl_us: int, now_us: int, ids: Callable[[], str]
+) -> AgentRun:
+    """Ask a root agent run to stop.
+
+    Args:
+        tx: The open transaction.
+        root_id: Its id.
+        reason: Why; for the record.
+        owner: Who asks, and closes it if nobody drives it.
+        ttl_us: Of the lease that it is closed under.
+        now_us: Microseconds since the epoch, UTC.
+        ids: Makes ids.
+
+    Returns:
+        The agent run as it is then: closing, or ended; or running, with the request in its inbox.
+
+    Raises:
+        NotFound: There is none (`agent_run_not_found`).
+        ConflictError: It has ended (`run_closed`).
+    """
+    tree = read_tree(tx, root_id)
+    if tree.root.status.ended:
+        raise ConflictError(
+            f"agent run {root_id!r} is {tree.root.status}: nothing more can be asked of it",
+            code="run_closed",
+            details={"agent_run_id": root_id, "status": str(tree.root.status)},
+        )
+    if leases.holder(tx, tree.root.thread_id, now_us=now_us) is not None:
+        run = tx.one("run_get", run=tree.root.run)
+        inbox.add(tx, run, InboxKind.CANCEL, mode=CancelMode.NOW, reason=reason, now_us=now_us)
+        return tree.root
+    lease = leases.acquire(tx, thread_id=tree.root.thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us, whole=True)
+    held = Held(lease.thread_id, lease.epoch)
+    close = Close(agent_run_id=root_id, reason=STOPPED, message=reason or "")
+    steps = [
+        take_over(tree, lease.epoch),
+        RuntimeCommit(root_id=root_id, key=f"close:{root_id}:{tree.root.revision}", changes=(close,)),
+        RuntimeCommit(root_id=root_id, key=f"terminal:{root_id}", changes=(Finish(agent_run_id=root_id),)),
+    ]
+    for step in steps:
+        if step is not None:
+            commit(tx, step, held, now_us=now_us, ids=ids)
+    leases.release(tx, lease.thread_id, lease.epoch, now_us=now_us)
+    found = read_tree(tx, root_id).root
+    assert found.status is not AgentStatus.RUNNING
+    return found
