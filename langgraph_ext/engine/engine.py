@@ -249,8 +249,9 @@ class AgentGraphEngine(Closing):
             canonical.encode(input, where="input")
         except TypeError as error:
             raise InvalidArgument(f"an agent run's input is JSON: {error}") from error
-        began = partial(start, entry=entry_of(release), input=input, key=key)
-        return partial(began, now_us=self._store.clock_us(), ids=self._store.ids)
+        ids = self._store.ids
+        began = partial(start, entry=entry_of(release), input=input, key=key, agent_run_id=ids())
+        return partial(began, now_us=self._store.clock_us(), ids=ids)
 
     def _known(self, spec: Spec) -> Release:
         release = spec if isinstance(spec, Release) else compile_spec(spec)
@@ -308,5 +309,3 @@ def _from_sync(act: Callable[[], Awaitable[T]]) -> T:
     if error is not None:
         raise error
     return result  # type: ignore[no-any-return]
-
-

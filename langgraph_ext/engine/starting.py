@@ -31,7 +31,16 @@ class Entry(NamedTuple):
     """How long a run may be active; None: as long as it takes."""
 
 
-def start(tx: Tx, entry: Entry, input: Any, *, key: str | None, now_us: int, ids: Callable[[], str]) -> str:
+def start(
+    tx: Tx,
+    entry: Entry,
+    input: Any,
+    *,
+    key: str | None,
+    now_us: int,
+    ids: Callable[[], str],
+    agent_run_id: str | None = None,
+) -> str:
     """Begin a root agent run; one of the same key, release and input is there already.
 
     Args:
@@ -41,6 +50,7 @@ def start(tx: Tx, entry: Entry, input: Any, *, key: str | None, now_us: int, ids
         key: The caller's name for this run; None: it is another one each time.
         now_us: Microseconds since the epoch, UTC.
         ids: Makes ids.
+        agent_run_id: Its id, if it is new; by it, a transaction that is run again finds what an earlier try committed.
 
     Returns:
         The agent run's id.
@@ -59,9 +69,13 @@ def start(tx: Tx, entry: Entry, input: Any, *, key: str | None, now_us: int, ids
                 details={"key": key, "agent_run_id": known["agent_run_id"]},
             )
         return str(known["agent_run_id"])
+    if agent_run_id is None:
+        agent_run_id = ids()
+    elif tx.repeated and tx.maybe("agent_run_get", agent_run_id=agent_run_id) is not None:
+        return agent_run_id  # an earlier try was committed
     if tx.maybe("agent_release_get", digest=entry.release) is None:
         tx.run("agent_release_insert", digest=entry.release, descriptor=entry.descriptor, now_us=now_us)
-    agent_run_id, agent_task_id = ids(), ids()
+    agent_task_id = ids()
     thread_id = thread_of(agent_run_id)
     tx.run(
         "agent_run_insert",

@@ -45,6 +45,8 @@ def stop(
     """
     tree = read_tree(tx, root_id)
     if tree.root.status.ended:
+        if tx.repeated and tree.root.reason == STOPPED:
+            return tree.root  # by an earlier try of this one
         raise ConflictError(
             f"agent run {root_id!r} is {tree.root.status}: nothing more can be asked of it",
             code="run_closed",
