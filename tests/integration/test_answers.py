@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langgraph.checkpoint.serde.base import CipherProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
-from langgraph.errors import GraphDrained
+from langgraph.errors import GraphDrained, NodeError
 from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
@@ -406,6 +406,27 @@ def test_l25_the_answer_is_not_given_to_a_task_that_asks_in_passing(saver: Ledge
     answered(app, "L", durability=durability)
 
     assert ["E", "in", "late L"] == sorted(log(app))
+
+
+def test_l25_questions_of_error_handlers_are_answered_one_by_one(acts: Acts) -> None:
+    """By their ids, whichever comes first; a question that is asked behind one gets none of its answer."""
+
+    def bad(state: State) -> Any:
+        raise ValueError("bad")
+
+    def handle(state: State, error: NodeError) -> Any:
+        return {"log": [f"{error.node} {interrupt(error.node)} {interrupt(error.node + '2')}"]}
+
+    builder = StateGraph(State)
+    for name in ("left", "right"):
+        builder.add_node(name, bad, error_handler=handle).add_edge(START, name)
+    app = with_ledger(builder.compile(checkpointer=acts.saver))
+    acts.run(app)
+    for value in ("right", "left", "right2", "left2"):
+        acts.run(app, Command(resume={asked(acts, pending=True)[value].interrupt_id: value.upper()}))
+
+    assert ["in", "left LEFT LEFT2", "right RIGHT RIGHT2"] == sorted(log(app))
+    assert [] == acts.saver.ledger.verify()
 
 
 def test_l25_streams_answer_as_well(acts: Acts) -> None:
