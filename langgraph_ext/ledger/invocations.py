@@ -41,6 +41,8 @@ class Arrival:
     """What its command says to a question, if it does."""
     supersedes: bool
     """Whether its input may take the place of open questions."""
+    seen: frozenset[str] | None = None
+    """The questions that were open when it came, if it may have to wait for its thread."""
 
 
 class Begun(NamedTuple):
@@ -86,20 +88,25 @@ def begin(tx: Tx, *, thread_id: str, arrival: Arrival, serde: Serde | None, now_
         runs.refuse_exhausted(head, thread_id)
     unknown = head is None and newest_id is not None  # a copied thread, whose questions nobody has recorded
     if arrival.said is not None and not travels and not unknown:
-        resuming.answer(tx, arrival.said, thread_id=thread_id, head=head, serde=serde, now_us=now_us)
+        resuming.answer(tx, arrival.said, thread_id=thread_id, head=head, seen=arrival.seen, serde=serde, now_us=now_us)
     lease = take_up(tx, thread_id=thread_id, now_us=now_us, **asked)
     if head is None or travels:
         return Begun(lease, None, is_empty=newest_id is None)
     return Begun(lease, _go_on(tx, head, arrival, At(thread_id, head["checkpoint_id"], now_us)))
 
 
-def _go_on(tx: Tx, head: Row, arrival: Arrival, at: At) -> Sequence[resuming.Stored]:
-    """It goes on with the run at the head; returns the answers that it takes along."""
+def _go_on(tx: Tx, head: Row, arrival: Arrival, at: At) -> Sequence[resuming.Stored] | None:
+    """It goes on with the run at the head; returns the answers that it takes along.
+
+    One that names the head and answers nothing takes none: there LangGraph branches off, and asks anew.
+    """
     if RunStatus(head["status"]).ended:
         return ()
     if arrival.definition is not None:
         run = tx.one("run_get", run=head["run"])
         definitions.check(tx, run, arrival.definition, refuses=arrival.refuses_changes, now_us=at.now_us)
+    if arrival.checkpoint_id is not None and arrival.said is None:
+        return None
     stored = resuming.on_record(tx, head["run"])
     if stored:
         runs.move(tx, head["run"], RunStatus.RUNNING, at)

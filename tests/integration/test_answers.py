@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +18,8 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command, interrupt
 
 from langgraph_ext import LedgerSaver, RunLedger, with_ledger
-from langgraph_ext.errors import AdmissionError, ConflictError, InvalidArgument, LangGraphExtError, NotFound
-from langgraph_ext.ledger import Interrupt
+from langgraph_ext.errors import AdmissionError, ConflictError, InvalidArgument, LangGraphExtError, LeaseError, NotFound
+from langgraph_ext.ledger import Interrupt, invocations, resuming
 from langgraph_ext.saver import LedgerCallbackHandler
 from tests.support.acted import Acts
 from tests.support.apps import CONFIG, State, answered, asks, fails, line, says, tried
@@ -509,6 +510,89 @@ def test_l25_or_supersedes_them(acts: Acts) -> None:
     assert ["paused", "cancelled"] == [str(run.status) for run in acts.saver.ledger.runs()]
     with pytest.raises(InvalidArgument, match="on_open_questions"):
         with_ledger(line(acts.saver, ask=asks("sure?")), on_open_questions="queue")  # type: ignore[arg-type]
+
+
+# -- what an answer must not reach
+
+
+@pytest.mark.parametrize("given", ["yes", {}])
+def test_l25_an_answer_that_waited_for_its_thread_answers_no_later_question(
+    saver: LedgerSaver, form: Form, given: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two people say yes to the same question; the second one waits, and meanwhile another question is asked."""
+    entered, waits, go_on = threading.Event(), threading.Event(), threading.Event()
+    begin = invocations.begin
+
+    def noted(tx: Any, **asked: Any) -> Any:
+        try:
+            return begin(tx, **asked)
+        except LeaseError:
+            waits.set()
+            raise
+
+    monkeypatch.setattr(invocations, "begin", noted)
+    told: list[Any] = []
+
+    def node(state: State) -> Any:
+        first = interrupt("first")
+        entered.set()
+        assert go_on.wait(30)
+        return {"log": [str(first), str(interrupt("second"))]}
+
+    app = with_ledger(line(saver, ask=node), on_busy="wait")
+
+    def say() -> None:
+        try:
+            if form == "sync":
+                app.invoke(Command(resume=given), CONFIG)
+            else:
+                asyncio.run(app.ainvoke(Command(resume=given), CONFIG))
+        except ConflictError as error:
+            told.append((error.code, error.details["open"]))
+
+    app.invoke({"log": []}, CONFIG)
+    clicks = [threading.Thread(target=say) for _ in range(2)]
+    clicks[0].start()
+    assert entered.wait(30)
+    clicks[1].start()
+    assert waits.wait(30)
+    go_on.set()
+    for click in clicks:
+        click.join()
+
+    (second,) = saver.ledger.interrupts(pending=True)
+    assert ("second", [("interrupt_not_pending", [second.interrupt_id])]) == (second.value, told)
+    app.invoke(Command(resume="2"), CONFIG)
+    assert ([str(given), "2"], []) == (log(app), saver.ledger.verify())
+
+
+def test_l25_who_waited_to_answer_goes_past_no_breakpoint(saver: LedgerSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The question he meant has been answered by then, and the run stands at a breakpoint behind it."""
+    app = with_ledger(line(saver, ask=asks("sure?"), after=says("after")), on_busy="wait")
+    app.invoke({"log": []}, CONFIG)
+    seen = saver.database.read(resuming.ask_open("t"))
+    app.invoke(Command(resume="yes"), CONFIG, interrupt_before=["after"])
+    monkeypatch.setattr(resuming, "ask_open", lambda thread_id: lambda tx: seen)
+    with pytest.raises(ConflictError) as refusal:
+        app.invoke(Command(resume="yes"), CONFIG)
+
+    assert ("interrupt_not_pending", ["yes"]) == (refusal.value.code, log(app))
+
+
+@pytest.mark.parametrize("given", [None, Command(update={"log": ["edited"]})], ids=["none", "update"])
+def test_l25_who_branches_off_at_the_head_uses_no_answer(acts: Acts, given: Any) -> None:
+    """Its config names the head: it asks anew, and the run there keeps its question, with the answer, and its pause."""
+    app = with_ledger(line(acts.saver, ask=asks("sure?")))
+    acts.run(app)
+    (question,) = acts.saver.ledger.interrupts()
+    acts.saver.ledger.answer({question.interrupt_id: "yes"})
+    acts.run(app, given, app.get_state(CONFIG).config)
+
+    old, new = acts.saver.ledger.interrupts()
+    assert (None, "yes", None) == (old.closed_at, old.answer, new.answer)
+    assert ["paused", "paused"] == [str(run.status) for run in acts.saver.ledger.runs()]
+    acts.run(app, Command(resume="no"))
+    assert ("no", []) == (log(app)[-1], acts.saver.ledger.verify())
 
 
 # -- one pause
