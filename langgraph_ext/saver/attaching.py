@@ -102,6 +102,7 @@ class Attaching:
     ) -> dict[str, Any]:
         """What an invocation takes its thread with, and for; `seen` are the questions that it found open."""
         given, serde = invocation.given, self.serde
+        invocation.control = host.control_in(config)
         goes_on = given is None or isinstance(given, Command)
         invocation.goes_on = goes_on and address.checkpoint_id is None
         run_key = None if goes_on else run_key_in(config)
@@ -146,6 +147,7 @@ class Attaching:
         lease, command, invocation.given = begun.lease, invocation.given, None
         notices.taken_over(lease.thread_id, lease.epoch, lease.taken_over)
         invocation.lease, invocation.database = lease, self.database
+        invocation.goes_on = invocation.goes_on or begun.goes_on
         invocation.give_back = partial(self._give_back, invocation)
         self.renewal.add(lease, _log_loss)
         if command is not None:

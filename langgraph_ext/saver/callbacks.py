@@ -95,7 +95,6 @@ class LedgerCallbackHandler(CallHandler):
         self.on_open_questions = on_open_questions
         self.budget, self.fail_fast = budget, fail_fast
         self.lease_ttl_seconds, self.on_busy, self.wait_seconds = lease_ttl_seconds, on_busy, wait_seconds
-        self._running: dict[UUID, Invocation] = {}
 
     def on_chain_start(
         self,
