@@ -595,6 +595,29 @@ def test_l25_who_branches_off_at_the_head_uses_no_answer(acts: Acts, given: Any)
     assert ("no", []) == (log(app)[-1], acts.saver.ledger.verify())
 
 
+@pytest.mark.parametrize("otherwise", [300, {1, 2}], ids=["json", "serde"])
+def test_l24_what_is_shown_is_what_is_asked(acts: Acts, otherwise: Any) -> None:
+    """A task that runs again asks something else: whoever answers sees that. Once there is an answer, it stands."""
+    now = [{"kind": "pay", "amount": 30}, {"kind": "refund", "amount": otherwise}]
+
+    def node(state: State) -> Any:
+        return {"log": [str(interrupt(now[0]))]}
+
+    app = with_ledger(line(acts.saver, ask=node))
+    acts.run(app)
+    now.reverse()
+    acts.run(app, None)
+    (question,) = acts.saver.ledger.interrupts(pending=True)
+    assert (now[0], "refund") == (question.value, question.kind)
+    assert (2 if otherwise == 300 else 1) == acts.events("interrupt").count("interrupt.requested")
+
+    acts.saver.ledger.answer({question.interrupt_id: "yes"})
+    now.reverse()
+    acts.run(line(acts.saver, ask=asks(now[0])), None)  # not attached: nobody tells it of the answer
+    (question,) = acts.saver.ledger.interrupts()
+    assert (now[1], "yes", []) == (question.value, question.answer, acts.saver.ledger.verify())
+
+
 # -- one pause
 
 
