@@ -92,6 +92,9 @@ def begin(tx: Tx, *, thread_id: str, arrival: Arrival, serde: Serde | None, now_
     if head is not None and not travels:
         runs.refuse_cancelled(tx, head, thread_id)
         runs.refuse_exhausted(head, thread_id)
+    if arrival.said is not None and travels and arrival.checkpoint_id is not None:
+        there = {"thread_id": thread_id, "root_id": arrival.checkpoint_id}
+        resuming.refuse_another(tx, arrival.said, **there, serde=serde)
     unknown = head is None and newest_id is not None  # a copied thread, whose questions nobody has recorded
     if arrival.said is not None and not travels and not unknown:
         resuming.answer(tx, arrival.said, thread_id=thread_id, head=head, seen=arrival.seen, serde=serde, now_us=now_us)

@@ -29,7 +29,7 @@ from langgraph_ext.ledger.rows import text_or_none
 if TYPE_CHECKING:
     from langgraph.types import Command
 
-__all__ = ["Given", "Stored", "answer", "ask_open", "ask_stored", "command_of", "given", "on_record"]
+__all__ = ["Given", "Stored", "answer", "ask_open", "ask_stored", "command_of", "given", "on_record", "refuse_another"]
 
 _AN_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -126,6 +126,19 @@ def answer(
         raise _ambiguous(waiting, thread_id)
     elif seen or head is None or RunStatus(head["status"]) not in _MAY_WAIT_UNASKED:
         raise _nothing_asked(tx, head, thread_id)
+
+
+def refuse_another(tx: Tx, said: Given, *, thread_id: str, root_id: str, serde: Serde | None) -> None:
+    """At an older checkpoint, a command goes to LangGraph as it is; but an answer on record to what waits there counts.
+
+    Raises:
+        ConflictError: The command says something else (`answer_conflict`).
+    """
+    for asked in tx.all("interrupts_open_at", thread_id=thread_id, root_id=root_id):
+        value = said.parts.get(asked["interrupt_id"], said.whole)
+        if asked["answered_us"] is not None and value is not None:
+            row = tx.one("interrupts_with_id", interrupt_id=asked["interrupt_id"], thread_id=thread_id)
+            answers.is_news(row, value, serde)
 
 
 def on_record(tx: Tx, run: int) -> list[Stored]:

@@ -397,9 +397,18 @@ def _forgetful() -> Any:
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 def test_l25_the_answer_is_not_given_to_a_task_that_asks_in_passing(saver: LedgerSaver, durability: Any) -> None:
     """A neighbour that failed runs again, and asks its first question: the answer is for the other one."""
-    late = fails(1)
-    builder = StateGraph(State).add_node("early", asks("early")).add_edge(START, "early").add_edge(START, "a_late")
-    builder.add_node("a_late", lambda state: late(state) and {"log": [f"late {interrupt('late')}"]})
+    late, asked_early = fails(1), threading.Event()
+
+    def early(state: State) -> Any:
+        asked_early.set()
+        return asks("early")(state)
+
+    def a_late(state: State) -> Any:
+        assert asked_early.wait(30)  # who fails first may keep the other one from being run
+        return late(state) and {"log": [f"late {interrupt('late')}"]}
+
+    builder = StateGraph(State).add_node("early", early).add_edge(START, "early").add_edge(START, "a_late")
+    builder.add_node("a_late", a_late)
     app = with_ledger(builder.compile(checkpointer=saver))
     tried(app, durability=durability)
     answered(app, "E", durability=durability)
@@ -616,6 +625,23 @@ def test_l24_what_is_shown_is_what_is_asked(acts: Acts, otherwise: Any) -> None:
     acts.run(line(acts.saver, ask=asks(now[0])), None)  # not attached: nobody tells it of the answer
     (question,) = acts.saver.ledger.interrupts()
     assert (now[1], "yes", []) == (question.value, question.answer, acts.saver.ledger.verify())
+
+
+def test_l25_an_answer_on_record_counts_at_an_older_checkpoint_too(acts: Acts) -> None:
+    """The question of a run beside which another one was begun: the first answer is the one that its task gets."""
+    if acts.durability == "exit":
+        pytest.skip("the checkpoint to branch off from is not stored")
+    app = with_ledger(line(acts.saver, a=says("a"), ask=asks("sure?")))
+    acts.run(app)
+    there = app.get_state(CONFIG).config
+    acts.run(app, None, next(each for each in app.get_state_history(CONFIG) if each.next == ("a",)).config)
+    (question, _) = acts.saver.ledger.interrupts(pending=True)
+    acts.saver.ledger.answer({question.interrupt_id: "first"})
+
+    for second in ("second", {question.interrupt_id: "second"}):
+        assert "answer_conflict" == refused(acts, app, Command(resume=second), there)
+    assert ["in", "a", "first"] == acts.run(app, Command(resume={question.interrupt_id: "first"}), there)["log"]
+    assert [] == acts.saver.ledger.verify()
 
 
 # -- one pause
