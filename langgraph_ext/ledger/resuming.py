@@ -193,12 +193,12 @@ def command_of(found: Sequence[Stored], serde: Serde | None) -> Command[Any]:
 
 
 def _refuse_if_past(named: Sequence[str], waiting: Sequence[Row]) -> None:
-    """A map of answers that were all taken says nothing to a run that asks something else by now."""
+    """A map of answers that others took, or will, says nothing to a run that asks something else by now."""
     left = [row["interrupt_id"] for row in waiting]
     if left and not set(named) & set(left):
         raise ConflictError(
-            f"interrupt {named[0]!r} was answered, and its task has taken that answer; what is open now is "
-            f"{', '.join(map(repr, left[:3]))}: answer it by its id",
+            f"interrupt {named[0]!r} is not open now: its task has taken its answer, it was superseded, or it is another "
+            f"run's. What is open is {', '.join(map(repr, left[:3]))}: answer it by its id",
             code="interrupt_not_pending",
             details={"interrupt_ids": list(named), "open": left},
         )
