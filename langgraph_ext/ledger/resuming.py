@@ -197,7 +197,7 @@ def _refuse_if_past(named: Sequence[str], waiting: Sequence[Row]) -> None:
     left = [row["interrupt_id"] for row in waiting]
     if left and not set(named) & set(left):
         raise ConflictError(
-            f"interrupt {named[0]!r} is not open now: its task has taken its answer, it was superseded, or it is another "
+            f"interrupt {named[0]!r} is not open: its task has taken its answer, it was superseded, or it is another "
             f"run's. What is open is {', '.join(map(repr, left[:3]))}: answer it by its id",
             code="interrupt_not_pending",
             details={"interrupt_ids": list(named), "open": left},

@@ -413,6 +413,31 @@ def test_l37_a_run_that_is_named_again_counts_on(tmp_path: Path, log: str) -> No
         )
 
 
+class Failing(LedgerSaver):
+    """Stores no checkpoint of a thread that has none, the first time."""
+
+    fails = True
+
+    def put(self, *args: Any) -> Any:
+        """As the saver's."""
+        if self.fails:
+            self.fails = False
+            raise Boom("put")
+        return super().put(*args)
+
+
+def test_l37_a_call_whose_run_was_never_stored_is_no_other_runs(tmp_path: Path, log: str) -> None:
+    """Under exit a run may be lost as a whole; the next one on its thread has a budget that nobody has used."""
+    with Failing(tmp_path / "runs.db") as saver:
+        model = Scripted(usage=used(), log=log)
+        calling = line(saver, a=lambda state: {"log": [str(model.invoke("hello").content)]})
+        tried(with_ledger(calling), durability="exit")
+        tried(with_ledger(line(saver, a=says("a"))), durability="exit")
+        (run,) = saver.ledger.runs()
+
+        assert (1, 0, []) == (dispatches(log), saver.ledger.usage(run.run_id).calls, saver.ledger.verify())
+
+
 def test_l47_what_is_done_again_at_an_old_checkpoint_is_another_runs(acts: Acts, log: str) -> None:
     """Its question is answered anew: the run that branches off has a budget of its own, and the old one's stands."""
     model = Scripted(usage=used(), log=log)
