@@ -24,7 +24,7 @@ from langgraph_ext.ledger.listing import Asked, with_nodes
 from langgraph_ext.ledger.records import InterruptStatus
 from langgraph_ext.ledger.rows import moment, text_or_none
 
-__all__ = ["MOST_BYTES", "Answer", "ask_to_answer", "encode", "give", "untaken"]
+__all__ = ["MOST_BYTES", "Answer", "ask_to_answer", "encode", "give", "is_news", "untaken"]
 
 MOST_BYTES = 2 * 1024 * 1024
 """Of all answers of one call together, encoded."""
@@ -137,7 +137,7 @@ def give(
         InvalidArgument: Several threads ask one, or an answer may not be stored as it is encoded.
     """
     rows = _questions(tx, given, thread_id)
-    news = [row for row in rows if _is_news(row, given[row["interrupt_id"]], serde)]
+    news = [row for row in rows if is_news(row, given[row["interrupt_id"]], serde)]
     for row in news:
         answer_type, answer = _as_stored(row, given[row["interrupt_id"]])
         where = {"thread_id": row["thread_id"], "interrupt_id": row["interrupt_id"]}
@@ -189,7 +189,7 @@ def _only(interrupt_id: str, rows: list[Row]) -> Row:
     return rows[0]
 
 
-def _is_news(row: Row, answer: Answer, serde: Serde | None) -> bool:
+def is_news(row: Row, answer: Answer, serde: Serde | None) -> bool:
     """Whether an answer is to be stored; not if it is on record already.
 
     Raises:

@@ -24,7 +24,7 @@ from langgraph_ext.ledger.records import Run, RunStatus
 from langgraph_ext.ledger.rows import run_named, run_record, text_or_none
 from langgraph_ext.ledger.totals import Totals
 
-__all__ = ["Budget", "Price", "ask_to_raise", "check", "limits_of", "set_limits"]
+__all__ = ["Budget", "Price", "ask_to_raise", "check", "limits_of", "set_limits", "was_raised"]
 
 Price = Callable[[str, Mapping[str, int]], float]
 """`price(model, usage)`: US dollars of a call. `usage` has `input_tokens` and `output_tokens`, and, of what was read
@@ -110,6 +110,13 @@ def check(limits: Amounts, totals: Totals, requested: Amounts, *, thread_id: str
         if used + reserved + wanted > limit:
             told = {"limit": limit, "used": used, "reserved": reserved, "requested": wanted}
             raise _exhausted(dimension, told, {"thread_id": thread_id, "run_id": run_id})
+
+
+def was_raised(tx: Tx, run: int, refusal: Mapping[str, object]) -> bool:
+    """Whether the limit at which a run was refused, as the error's details tell, was raised meanwhile."""
+    limits = {str(dimension): shown(dimension, limit) for dimension, limit in limits_of(tx, run).items()}
+    now, then = limits.get(str(refusal.get("dimension"))), refusal.get("limit")
+    return now is not None and isinstance(then, int | float) and now > then
 
 
 def ask_to_raise(run_id: str, wanted: Mapping[str, Any], now_us: int) -> Callable[[Tx], Run]:

@@ -54,8 +54,13 @@ class Place:
 
 
 def ask(tx: Tx, place: Place, questions: Iterable[Question]) -> None:
-    """Record questions; one that is known adds nothing (a subgraph's is asked again by the graph around it)."""
+    """Record questions; one that is known adds nothing (a subgraph's is asked again by the graph around it).
+
+    LangGraph names a question by its number in its task. A task that runs again may ask something else under that name:
+    as long as nobody has answered, that is what is shown from then on, and an event says so.
+    """
     for question in questions:
+        what = {"kind": question.kind, "value_type": question.value_type, "value": question.value}
         asked = tx.run(
             "interrupt_insert",
             thread_id=place.thread_id,
@@ -67,12 +72,12 @@ def ask(tx: Tx, place: Place, questions: Iterable[Question]) -> None:
             task_id=place.task_id,
             task_path=place.task_path,
             ordinal=question.ordinal,
-            kind=question.kind,
-            value_type=question.value_type,
-            value=question.value,
+            **what,
             now_us=place.now_us,
         )
-        if asked:
+        known = {"thread_id": place.thread_id, "interrupt_id": question.interrupt_id}
+        otherwise = not asked and tx.run("interrupt_ask_otherwise", **known, **what)
+        if asked or (otherwise and question.value_type == "json"):  # a serde may encode the same otherwise
             details = {"interrupt_id": question.interrupt_id, "task_id": place.task_id}
             append_event(
                 tx,

@@ -41,6 +41,8 @@ class Arrival:
     """What its command says to a question, if it does."""
     supersedes: bool
     """Whether its input may take the place of open questions."""
+    seen: frozenset[str] | None = None
+    """The questions that were open when it came, if it may have to wait for its thread."""
 
 
 class Begun(NamedTuple):
@@ -51,6 +53,8 @@ class Begun(NamedTuple):
     """The answers that it is to give to the tasks of the run it goes on with; None where LangGraph is left alone."""
     is_empty: bool = False
     """Whether nothing was ever stored in the thread."""
+    goes_on: bool = False
+    """Whether it goes on with the run at the head, though it brings an input."""
 
 
 def take_up(tx: Tx, *, thread_id: str, now_us: int, **asked: Any) -> Lease:
@@ -75,35 +79,52 @@ def begin(tx: Tx, *, thread_id: str, arrival: Arrival, serde: Serde | None, now_
     """
     head = tx.maybe("run_at_head", thread_id=thread_id)
     if arrival.request is not None:
+        is_named_again = head is not None and _is_named_again(head, arrival)
+        if head is not None and is_named_again:
+            runs.refuse_cancelled(tx, head, thread_id)
+            runs.refuse_exhausted(head, thread_id)
         lease = take_up(tx, thread_id=thread_id, now_us=now_us, **asked)
         reserve(tx, arrival.request, thread_id=thread_id, epoch=lease.epoch, now_us=now_us)
         _refuse_to_supersede(tx, head, arrival, thread_id)
-        return Begun(lease, None)
+        return Begun(lease, None, goes_on=is_named_again)
     newest_id = head["checkpoint_id"] if head is not None else tx.one("head_id", thread_id=thread_id)["checkpoint_id"]
     travels = arrival.checkpoint_id not in (None, newest_id)
     if head is not None and not travels:
         runs.refuse_cancelled(tx, head, thread_id)
         runs.refuse_exhausted(head, thread_id)
+    if arrival.said is not None and travels and arrival.checkpoint_id is not None:
+        there = {"thread_id": thread_id, "root_id": arrival.checkpoint_id}
+        resuming.refuse_another(tx, arrival.said, **there, serde=serde)
     unknown = head is None and newest_id is not None  # a copied thread, whose questions nobody has recorded
     if arrival.said is not None and not travels and not unknown:
-        resuming.answer(tx, arrival.said, thread_id=thread_id, head=head, serde=serde, now_us=now_us)
+        resuming.answer(tx, arrival.said, thread_id=thread_id, head=head, seen=arrival.seen, serde=serde, now_us=now_us)
     lease = take_up(tx, thread_id=thread_id, now_us=now_us, **asked)
     if head is None or travels:
         return Begun(lease, None, is_empty=newest_id is None)
     return Begun(lease, _go_on(tx, head, arrival, At(thread_id, head["checkpoint_id"], now_us)))
 
 
-def _go_on(tx: Tx, head: Row, arrival: Arrival, at: At) -> Sequence[resuming.Stored]:
-    """It goes on with the run at the head; returns the answers that it takes along."""
+def _go_on(tx: Tx, head: Row, arrival: Arrival, at: At) -> Sequence[resuming.Stored] | None:
+    """It goes on with the run at the head; returns the answers that it takes along.
+
+    One that names the head and answers nothing takes none: there LangGraph branches off, and asks anew.
+    """
     if RunStatus(head["status"]).ended:
         return ()
     if arrival.definition is not None:
         run = tx.one("run_get", run=head["run"])
         definitions.check(tx, run, arrival.definition, refuses=arrival.refuses_changes, now_us=at.now_us)
+    if arrival.checkpoint_id is not None and arrival.said is None:
+        return None
     stored = resuming.on_record(tx, head["run"])
     if stored:
         runs.move(tx, head["run"], RunStatus.RUNNING, at)
     return stored
+
+
+def _is_named_again(head: Row, arrival: Arrival) -> bool:
+    """Whether an input comes under the name of the run at the head: LangGraph goes on with that, and reads no input."""
+    return bool(arrival.checkpoint_id is None and head["run_id"] == arrival.run_id)
 
 
 def _refuse_to_supersede(tx: Tx, head: Row | None, arrival: Arrival, thread_id: str) -> None:
@@ -164,7 +185,7 @@ def end(
         return True
     asks = tx.maybe("interrupt_open", run=run) is not None
     is_its_own = exhausted is not None and exhausted.get("thread_id") == lease.thread_id
-    if exhausted is not None and is_its_own and not asks:
+    if exhausted is not None and is_its_own and not asks and not budgets.was_raised(tx, run, exhausted):
         runs.move(tx, run, RunStatus.BUDGET_EXHAUSTED, at, details=dict(exhausted))
     elif status is RunStatus.RUNNING and asks:
         runs.move(tx, run, RunStatus.PAUSED, at)  # it was stopped on its way to a task that waits for its answer

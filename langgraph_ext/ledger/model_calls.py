@@ -223,12 +223,15 @@ def refuse_failing(tx: Tx, run: int, fail_fast: int | None, details: dict[str, o
 
 
 def _run_of(tx: Tx, asked: Asked) -> Row | None:
-    """The run that makes a call; None if none of its checkpoints is stored yet."""
+    """The run that makes a call; None if none of its checkpoints is stored yet.
+
+    What is done again at a checkpoint behind which a run has gone on is not that run's: another one branches off there.
+    """
     if asked.frame is not None:
         check_frame(tx, asked.frame)
         return tx.one("run_get", run=asked.frame.run)
     place = None
-    if asked.root_id is not None:
+    if asked.root_id is not None and not runs.has_child(tx, asked.thread_id, asked.root_id):
         place = tx.maybe("place_get", thread_id=asked.thread_id, checkpoint_ns="", checkpoint_id=asked.root_id)
     if place is not None and asked.root_id is not None:
         number = place["run"]

@@ -29,7 +29,7 @@ from langgraph_ext.ledger.rows import text_or_none
 if TYPE_CHECKING:
     from langgraph.types import Command
 
-__all__ = ["Given", "Stored", "answer", "ask_stored", "command_of", "given", "on_record"]
+__all__ = ["Given", "Stored", "answer", "ask_open", "ask_stored", "command_of", "given", "on_record", "refuse_another"]
 
 _AN_ID = re.compile(r"[0-9a-f]{32}")
 
@@ -72,7 +72,26 @@ def given(value: Any, serde: Serde | None) -> Given:
     return Given(whole, dict.fromkeys((key for key in keys if isinstance(key, str)), whole))
 
 
-def answer(tx: Tx, said: Given, *, thread_id: str, head: Row | None, serde: Serde | None, now_us: int) -> None:
+def ask_open(thread_id: str) -> Callable[[Tx], frozenset[str]]:
+    """The ids of the questions that are open in a thread, ready to be read."""
+    return partial(_open, thread_id=thread_id)
+
+
+def _open(tx: Tx, *, thread_id: str) -> frozenset[str]:
+    head = tx.maybe("run_at_head", thread_id=thread_id)
+    return frozenset() if head is None else frozenset(row["interrupt_id"] for row in answers.untaken(tx, head["run"]))
+
+
+def answer(
+    tx: Tx,
+    said: Given,
+    *,
+    thread_id: str,
+    head: Row | None,
+    seen: frozenset[str] | None = None,
+    serde: Serde | None,
+    now_us: int,
+) -> None:
     """Put what a command says on record, before LangGraph reads it.
 
     Args:
@@ -80,6 +99,7 @@ def answer(tx: Tx, said: Given, *, thread_id: str, head: Row | None, serde: Serd
         said: What it says.
         thread_id: Its thread.
         head: The run that it goes on with, if there is one.
+        seen: The questions that were open when it came, if it may have waited for its thread: it answers no later one.
         serde: Decodes what was answered before.
         now_us: Microseconds since the epoch, UTC.
 
@@ -98,12 +118,27 @@ def answer(tx: Tx, said: Given, *, thread_id: str, head: Row | None, serde: Serd
     if said.whole is None:
         record(said.parts)
         _refuse_if_past(named, waiting)
+    elif waiting and seen is not None and not seen.issuperset(row["interrupt_id"] for row in waiting):
+        raise _asked_since(waiting, thread_id)
     elif len(waiting) == 1:
         record({waiting[0]["interrupt_id"]: said.whole})
     elif waiting:
         raise _ambiguous(waiting, thread_id)
-    elif head is None or RunStatus(head["status"]) not in _MAY_WAIT_UNASKED:
+    elif seen or head is None or RunStatus(head["status"]) not in _MAY_WAIT_UNASKED:
         raise _nothing_asked(tx, head, thread_id)
+
+
+def refuse_another(tx: Tx, said: Given, *, thread_id: str, root_id: str, serde: Serde | None) -> None:
+    """At an older checkpoint, a command goes to LangGraph as it is; but an answer on record to what waits there counts.
+
+    Raises:
+        ConflictError: The command says something else (`answer_conflict`).
+    """
+    for asked in tx.all("interrupts_open_at", thread_id=thread_id, root_id=root_id):
+        value = said.parts.get(asked["interrupt_id"], said.whole)
+        if asked["answered_us"] is not None and value is not None:
+            row = tx.one("interrupts_with_id", interrupt_id=asked["interrupt_id"], thread_id=thread_id)
+            answers.is_news(row, value, serde)
 
 
 def on_record(tx: Tx, run: int) -> list[Stored]:
@@ -158,15 +193,25 @@ def command_of(found: Sequence[Stored], serde: Serde | None) -> Command[Any]:
 
 
 def _refuse_if_past(named: Sequence[str], waiting: Sequence[Row]) -> None:
-    """A map of answers that were all taken says nothing to a run that asks something else by now."""
+    """A map of answers that others took, or will, says nothing to a run that asks something else by now."""
     left = [row["interrupt_id"] for row in waiting]
     if left and not set(named) & set(left):
         raise ConflictError(
-            f"interrupt {named[0]!r} was answered, and its task has taken that answer; what is open now is "
-            f"{', '.join(map(repr, left[:3]))}: answer it by its id",
+            f"interrupt {named[0]!r} is not open: its task has taken its answer, it was superseded, or it is another "
+            f"run's. What is open is {', '.join(map(repr, left[:3]))}: answer it by its id",
             code="interrupt_not_pending",
             details={"interrupt_ids": list(named), "open": left},
         )
+
+
+def _asked_since(waiting: Sequence[Row], thread_id: str) -> ConflictError:
+    ids = [row["interrupt_id"] for row in waiting]
+    return ConflictError(
+        f"thread {thread_id!r}: this answer came before what is open now was asked ({', '.join(map(repr, ids[:3]))}), "
+        "and waited for the thread; it is not taken for an answer to that. Look, and answer it by its id",
+        code="interrupt_not_pending",
+        details={"thread_id": thread_id, "open": ids},
+    )
 
 
 def _ambiguous(waiting: Sequence[Row], thread_id: str) -> ConflictError:

@@ -55,7 +55,9 @@ class Attaching:
         invocation = None if address.checkpoint_ns else take_begun()
         if invocation is None:
             return None
-        asked, deadline = self._asked(invocation, config, address), _deadline(invocation)
+        deadline = _deadline(invocation)
+        seen = self.database.read(resuming.ask_open(address.thread_id)) if _may_wait_to_answer(invocation) else None
+        asked = self._asked(invocation, config, address, seen)
         while True:
             try:
                 return self._hold(invocation, leases.take_by(self.database, **asked))
@@ -69,7 +71,10 @@ class Attaching:
         invocation = None if address.checkpoint_ns else take_begun()
         if invocation is None:
             return None
-        asked, deadline = self._asked(invocation, config, address), _deadline(invocation)
+        deadline, seen = _deadline(invocation), None
+        if _may_wait_to_answer(invocation):
+            seen = await self.database.aread(resuming.ask_open(address.thread_id))
+        asked = self._asked(invocation, config, address, seen)
         while True:
             try:
                 return self._hold(invocation, await self._atake(invocation, asked))
@@ -92,9 +97,12 @@ class Attaching:
             self._hold(invocation, taking.result())
             self._give_back(invocation, False, None)
 
-    def _asked(self, invocation: Invocation, config: RunnableConfig, address: Address) -> dict[str, Any]:
-        """What an invocation takes its thread with, and for."""
+    def _asked(
+        self, invocation: Invocation, config: RunnableConfig, address: Address, seen: frozenset[str] | None
+    ) -> dict[str, Any]:
+        """What an invocation takes its thread with, and for; `seen` are the questions that it found open."""
         given, serde = invocation.given, self.serde
+        invocation.control = host.control_in(config)
         goes_on = given is None or isinstance(given, Command)
         invocation.goes_on = goes_on and address.checkpoint_id is None
         run_key = None if goes_on else run_key_in(config)
@@ -108,6 +116,7 @@ class Attaching:
             refuses_changes=invocation.refuses_changes,
             said=resuming.given(given.resume, serde) if isinstance(given, Command) and says(given) else None,
             supersedes=invocation.supersedes,
+            seen=seen,
         )
         return {
             "begin": partial(invocations.begin, arrival=arrival, serde=serde),
@@ -138,6 +147,7 @@ class Attaching:
         lease, command, invocation.given = begun.lease, invocation.given, None
         notices.taken_over(lease.thread_id, lease.epoch, lease.taken_over)
         invocation.lease, invocation.database = lease, self.database
+        invocation.goes_on = invocation.goes_on or begun.goes_on
         invocation.give_back = partial(self._give_back, invocation)
         self.renewal.add(lease, _log_loss)
         if command is not None:
@@ -203,6 +213,11 @@ def epoch_of_put(
     if epoch is not None:
         return epoch
     return None if address.checkpoint_ns or metadata.get("source") not in ("input", "loop") else UNATTACHED
+
+
+def _may_wait_to_answer(invocation: Invocation) -> bool:
+    """Whether others may go on with the run, and be asked something else, before its command is read."""
+    return invocation.on_busy == "wait" and isinstance(invocation.given, Command) and says(invocation.given)
 
 
 def _deadline(invocation: Invocation) -> float:

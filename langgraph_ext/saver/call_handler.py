@@ -61,6 +61,8 @@ class CallHandler(LedgerHandler):
     """The part of the handler that knows of models."""
 
     def __init__(self) -> None:
+        self._running: dict[UUID, Invocation] = {}
+        """By run of LangChain's: the invocation that it is."""
         self._around: dict[UUID, Invocation] = {}
         """By run of LangChain's: the invocation that it belongs to."""
         self._open: dict[UUID, _Open] = {}
@@ -102,6 +104,13 @@ class CallHandler(LedgerHandler):
         if around is not None:
             self._around[run_id] = around
         return around
+
+    def _left(self) -> Invocation | None:
+        """The invocation that runs yet, of a node that has ended and left a task, or a thread, which runs on."""
+        config = _config()
+        control = None if config is None else host.control_in(config)
+        found = (each for each in tuple(self._running.values()) if control is not None and each.control is control)
+        return next(found, None)
 
     # -- models
 
@@ -198,7 +207,7 @@ class CallHandler(LedgerHandler):
             AdmissionError: A budget was given, and there is no ledger (`ledger_missing`).
             InvalidArgument: The budget's price function returns no price (`invalid_usage`).
         """
-        invocation = None if parent_run_id is None else self._around.get(parent_run_id)
+        invocation = None if parent_run_id is None else self._around.get(parent_run_id) or self._left()
         if invocation is None:
             return None
         database, lease = invocation.database, invocation.lease

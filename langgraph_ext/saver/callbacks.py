@@ -17,11 +17,11 @@ from langchain_core.runnables import RunnableConfig
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger.budgets import Budget
 from langgraph_ext.ledger.definitions import Definition
-from langgraph_ext.saver.attached import Invocation, OnBusy, OnOpenQuestions, begun
+from langgraph_ext.saver.attached import Invocation, LedgerHandler, OnBusy, OnOpenQuestions, begun
 from langgraph_ext.saver.call_handler import CallHandler
 from langgraph_ext.saver.commands import attached_class, check
 from langgraph_ext.saver.definition import definition_of
-from langgraph_ext.saver.host import is_of_a_task, task_of
+from langgraph_ext.saver.host import handlers_in, is_of_a_task, task_of
 
 __all__ = ["LedgerCallbackHandler", "with_ledger"]
 
@@ -95,7 +95,6 @@ class LedgerCallbackHandler(CallHandler):
         self.on_open_questions = on_open_questions
         self.budget, self.fail_fast = budget, fail_fast
         self.lease_ttl_seconds, self.on_busy, self.wait_seconds = lease_ttl_seconds, on_busy, wait_seconds
-        self._running: dict[UUID, Invocation] = {}
 
     def on_chain_start(
         self,
@@ -188,10 +187,15 @@ def with_ledger(
         fail_fast: After how many failed visits in a row that called a model nothing more is called.
 
     Raises:
-        InvalidArgument: An option is out of range, the graph has another checkpointer, or is not compiled.
+        InvalidArgument: An option is out of range, the graph has another checkpointer, is not compiled, or is attached
+            already.
     """
     if not hasattr(graph, "checkpointer") or not hasattr(graph, "with_config"):
         raise InvalidArgument(f"with_ledger: {type(graph).__name__} is no compiled graph; pass builder.compile(…)")
+    if handlers_in(getattr(graph, "config", None) or {}, LedgerHandler):
+        raise InvalidArgument(
+            "with_ledger: this graph is attached already; attach the one that builder.compile(…) returned"
+        )
     if graph.checkpointer is not None and not hasattr(graph.checkpointer, "ledger"):
         raise InvalidArgument(
             f"with_ledger: the graph's checkpointer is {type(graph.checkpointer).__name__}; compile it with "

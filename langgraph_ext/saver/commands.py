@@ -18,8 +18,9 @@ from langchain_core.runnables.config import ensure_config, merge_configs
 from langgraph.types import Command, Interrupt
 
 from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.ledger.records import VisitKind
 from langgraph_ext.ledger.resuming import Stored
-from langgraph_ext.ledger.task_paths import within
+from langgraph_ext.ledger.task_paths import task_of, within
 from langgraph_ext.saver import host
 
 __all__ = ["Resumption", "attached_class", "check", "empty", "own", "resume_with", "says"]
@@ -93,8 +94,8 @@ def resume_with(command: Command[Any], stored: Sequence[Stored], values: Mapping
 def _is_reached(stored: Stored) -> bool:
     """Whether a question has the id that LangGraph derives from the task that asked."""
     row, node = stored
-    if node is None:
-        return True  # of a `@task`, whose name is not known
+    if node is None or task_of(row["task_path"]).kind is VisitKind.ERROR_HANDLER:
+        return True  # a `@task`, whose name is not known, or a handler, whose id holds that of the task that failed
     task = within(row["checkpoint_ns"], f"{node}:{row['task_id']}")
     return row["interrupt_id"] in (
         Interrupt.from_ns(None, task).id,

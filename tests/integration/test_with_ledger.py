@@ -169,6 +169,15 @@ def test_with_ledger_refuses_a_graph_with_another_checkpointer(tmp_path: Path) -
         with_ledger(line(InMemorySaver(), a=says("a")))
 
 
+def test_with_ledger_refuses_a_graph_that_is_attached(saver: LedgerSaver) -> None:
+    """Of two attachments one alone would hold the thread; the calls that the other one counts are nobody's."""
+    app = with_ledger(line(saver, a=says("a")))
+    with pytest.raises(InvalidArgument, match="attached already"):
+        with_ledger(app)
+    with pytest.raises(InvalidArgument, match="attached already"):
+        with_ledger(app.with_config({"tags": ["x"]}))
+
+
 @pytest.mark.parametrize("options", [{"lease_ttl_seconds": 0}, {"on_busy": "queue"}, {"wait_seconds": -1}])
 def test_with_ledger_refuses_options_out_of_range(saver: LedgerSaver, options: Any) -> None:
     with pytest.raises(InvalidArgument):

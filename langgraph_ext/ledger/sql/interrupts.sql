@@ -40,6 +40,13 @@ SELECT interrupt_id FROM interrupt WHERE run = :run AND status = 'pending' LIMIT
 -- name: interrupt_task
 SELECT task_id, task_path FROM interrupt WHERE thread_id = :thread_id AND interrupt_id = :interrupt_id;
 
+-- name: interrupt_ask_otherwise
+-- What its task asks now, under the same id, takes the place of what it asked before. Not when it has an answer: that is
+-- the answer to what stands here.
+UPDATE interrupt SET kind = :kind, value_type = :value_type, value = :value
+WHERE thread_id = :thread_id AND interrupt_id = :interrupt_id AND status = 'pending' AND answered_us IS NULL
+    AND (value_type <> :value_type OR value <> :value);
+
 -- name: interrupts_delete
 DELETE FROM interrupt WHERE thread_id = :thread_id;
 
