@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, BaseRunManager, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
@@ -186,7 +186,7 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        play, wording = self._begin(messages, stop, kwargs, streamed=False)
+        play, wording = self._begin(messages, stop, run_manager, kwargs, streamed=False)
         with play.on_record():
             for _ in pursue(_acts(play, wording)):
                 pass
@@ -199,7 +199,7 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        play, wording = await asyncio.to_thread(self._begin, messages, stop, kwargs, streamed=False)
+        play, wording = await asyncio.to_thread(self._begin, messages, stop, run_manager, kwargs, streamed=False)
         async with play.on_record_async():
             async for _ in pursue_async(_acts(play, wording)):
                 pass
@@ -212,7 +212,7 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
-        play, wording = self._begin(messages, stop, kwargs, streamed=True)
+        play, wording = self._begin(messages, stop, run_manager, kwargs, streamed=True)
         with play.on_record():
             for chunk in pursue(_acts(play, wording)):
                 yield ChatGenerationChunk(message=chunk)
@@ -224,7 +224,7 @@ class ScriptedChatModel(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        play, wording = await asyncio.to_thread(self._begin, messages, stop, kwargs, streamed=True)
+        play, wording = await asyncio.to_thread(self._begin, messages, stop, run_manager, kwargs, streamed=True)
         async with play.on_record_async():
             async for chunk in pursue_async(_acts(play, wording)):
                 yield ChatGenerationChunk(message=chunk)
@@ -232,10 +232,18 @@ class ScriptedChatModel(BaseChatModel):
     # -- a call and its step
 
     def _begin(
-        self, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any], *, streamed: bool
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None,
+        run_manager: BaseRunManager | None,
+        kwargs: dict[str, Any],
+        *,
+        streamed: bool,
     ) -> tuple[Play, Wording]:
         """Put a call on record, with its step."""
         key = kwargs.pop(_KEY, None)
+        if key is None and run_manager is not None:  # events of version 3 come by no other way
+            key = run_manager.metadata.get("call_key")
         request = _request(messages, stop, kwargs)
         turn: int | None = None
         if callable(self.by) and key is None:

@@ -74,7 +74,9 @@ class ScriptedTool(BaseTool):
 
     def _begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Play, dict[str, Any]]:
         given = {**kwargs, **({"input": args[0]} if args else {})}
-        request = {"args": json.loads(json.dumps(given, default=repr)), "tool_call_id": _call_id.get()}
+        names = given if isinstance(self.args_schema, dict) else self.args  # without what is injected
+        shown = {name: value for name, value in given.items() if name in names}
+        request = {"args": json.loads(json.dumps(shown, default=repr)), "tool_call_id": _call_id.get()}
         digest = digest_of(request)
         key = request["tool_call_id"] if self._script.keyed else None
         asking = Asking(kind="tool", name=self.name, request=request, digest=digest, key=key)

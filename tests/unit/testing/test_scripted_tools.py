@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from langchain_core.tools import ToolException
+from langchain_core.tools import InjectedToolArg, ToolException
 from pydantic import BaseModel, ValidationError
 
 from langgraph_ext.errors import NotFound
@@ -108,3 +108,18 @@ def test_an_act_may_have_a_key_of_its_own(form: str, log: str) -> None:
     tool = scripted_tool("charge", log=log, key=lambda args: f"charge {args['order']}")
     use(tool, {"order": 7, "cents": 700}, form)
     assert ["charge 7"] == EffectLog(log).keys()
+
+
+class Injected(BaseModel):
+    """A question, and what only the caller knows."""
+
+    q: str
+    state: Annotated[Any, InjectedToolArg] = None
+
+
+def test_what_is_injected_is_given_and_is_no_part_of_the_call(form: str, log: str) -> None:
+    """It may be another object each time: the call is the same."""
+    tool = scripted_tool("search", tries("once", lambda q, state: state), args=Injected, log=log)
+    first, second = object(), object()
+    assert ["once", second] == [use(tool, {"q": "a", "state": state}, form) for state in (first, second)]
+    assert [{"q": "a"}, {"q": "a"}] == [act.args for act in acts_of(log)]

@@ -81,6 +81,13 @@ def test_a_call_may_be_named_in_its_config(way: Any, where: str) -> None:
     assert ["a", "b", "a"] == [way(each, f"{n}").content for n, each in enumerate(named)]
 
 
+@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
+def test_a_call_may_be_named_where_events_are_streamed() -> None:
+    model = ScriptedChatModel(script={"plan": "a", "act": "b c d e"})
+    stream = model.stream_events("hello", {"metadata": {"call_key": "act"}}, version="v3")
+    assert ("b c d e", ["act"]) == (str(stream.text), [each.key for each in model.calls])
+
+
 def test_a_mapping_may_name_turns() -> None:
     model = ScriptedChatModel(script={1: "b", 0: "a"})
     assert ["a", "b"] == [model.invoke(conversation(n)).content for n in (0, 1)]
@@ -158,6 +165,18 @@ def test_a_line_that_was_cut_short_is_no_call(log: str) -> None:
         file.write('{"begins": {"call_id": "')
     assert "b" == model.invoke("x").content
     assert [1, 2] == [each.tried for each in calls_of(log)]
+
+
+def test_a_line_that_is_half_written_is_read_when_it_is_whole(log: str) -> None:
+    """By one who has looked in between, too."""
+    other, model = ScriptedChatModel(script="a", log=log), ScriptedChatModel(script="a", log=log)
+    other.invoke("x")
+    lines = Path(log).read_bytes()
+    seen = []
+    for size in (5, len(lines) - 5, len(lines)):
+        Path(log).write_bytes(lines[:size])
+        seen.append([each.outcome for each in model.calls])
+    assert [[], [None], ["answered"]] == seen
 
 
 def test_a_log_that_was_removed_begins_anew(log: str) -> None:
