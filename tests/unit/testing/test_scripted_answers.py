@@ -137,6 +137,23 @@ def test_a_stream_comes_in_real_chunks(form: str) -> None:
     assert [{}] * (len(found) - 1) == [chunk.response_metadata for chunk in found[:-1]]
 
 
+@FORMS
+def test_an_answer_is_on_record_before_its_last_piece_is_given(form: str) -> None:
+    """Whoever has all of it can rely on that."""
+    model = ScriptedChatModel(script=[say("hello", usage=None)], chunk_characters=3)
+    seen: list[Any] = []
+
+    async def look() -> None:
+        async for _ in model.astream("hello"):
+            seen.append(model.calls[0].outcome)
+
+    if form == "async":
+        asyncio.run(look())
+    else:
+        seen += [model.calls[0].outcome for _ in model.stream("hello")]
+    assert [None, None, "answered"] == seen
+
+
 def test_each_call_has_a_message_id_of_its_own() -> None:
     """Also of the same request; unless the step gives one."""
     model = ScriptedChatModel(script=[tries("hello", "hello", say("hello", message_id="m1"))])
