@@ -128,7 +128,7 @@ class NotFound(LangGraphExtError):
     """What was asked for is not there.
 
     Codes: `run_not_found`, `interrupt_not_found`, `attempt_not_found`, `effect_not_found`, `call_not_found` (the ledger
-    holds none of this name).
+    holds none of this name), `script_exhausted` (in tests: a script has no step for a call).
     """
 
     code = "not_found"

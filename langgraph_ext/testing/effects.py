@@ -12,6 +12,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.testing.lines import append, whole
 
 __all__ = ["EffectLog"]
 
@@ -46,18 +47,10 @@ class EffectLog:
         if not key or type(key) is not str:
             raise InvalidArgument(f"{key!r} names no effect; pass a text that is the same whenever it is done again")
         try:
-            line = json.dumps({"key": key, "facts": facts}).encode() + b"\n"
+            line = json.dumps({"key": key, "facts": facts}).encode()
         except (TypeError, ValueError) as error:
             raise InvalidArgument(f"the facts of effect {key!r} are not JSON: {error}") from error
-        file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            whole = line if _ends_with_a_line(file) else b"\n" + line
-            written = os.write(file, whole)
-            if written != len(whole):
-                raise OSError(f"only {written} of {len(whole)} bytes of effect {key!r} fit into {self.path!r}")
-            os.fsync(file)
-        finally:
-            os.close(file)
+        append(self.path, line, f"effect {key!r}")
 
     def count(self, key: str) -> int:
         """How often this effect has happened."""
@@ -65,7 +58,7 @@ class EffectLog:
 
     def counts(self) -> dict[str, int]:
         """How often each effect has happened, in the order of their first times."""
-        return dict(Counter(key for key, _ in self._lines()))
+        return dict(Counter(key for key, _ in self.effects()))
 
     def keys(self) -> list[str]:
         """The effects that have happened, each once, in the order of their first times."""
@@ -73,27 +66,14 @@ class EffectLog:
 
     def facts(self, key: str) -> list[dict[str, Any]]:
         """What was remembered of each time that this effect happened."""
-        return [facts for found, facts in self._lines() if found == key]
+        return [facts for found, facts in self.effects() if found == key]
 
-    def _lines(self) -> list[tuple[str, dict[str, Any]]]:
+    def effects(self) -> list[tuple[str, dict[str, Any]]]:
+        """Each time that any effect happened: its key, and what was remembered of it, in this order."""
         try:
             with open(self.path, "rb") as file:
                 lines = file.read().split(b"\n")
         except FileNotFoundError:
             return []
-        return [(found["key"], found["facts"]) for line in lines if (found := _whole(line)) is not None]
-
-
-def _ends_with_a_line(file: int) -> bool:
-    """Whether nothing stands behind the last line's end: what was cut short must not swallow the next line."""
-    size = os.fstat(file).st_size
-    return size == 0 or os.pread(file, 1, size - 1) == b"\n"
-
-
-def _whole(line: bytes) -> dict[str, Any] | None:
-    """What a line says; None for an empty one and one that was cut short (it lacks the last bracket)."""
-    try:
-        found = json.loads(line)
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) and found.keys() == {"key", "facts"} else None
+        found = [each for line in lines if (each := whole(line)) is not None]
+        return [(each["key"], each["facts"]) for each in found if each.keys() == {"key", "facts"}]

@@ -27,7 +27,7 @@ from tests.database.notes import until
 from tests.support.acted import Acts
 from tests.support.apps import CONFIG, Boom, State, asks, fails, fan, line, says, tried
 from tests.support.driver import Form
-from tests.support.models import Scripted, dispatches, used
+from tests.support.models import dispatches, scripted, used
 
 TURNS, TOKENS = Dimension.TURNS, Dimension.TOKENS
 
@@ -85,7 +85,7 @@ def refused(acts: Acts, app: Any, given: Any = ("in",), family: Any = BudgetExha
 
 def test_l36_every_call_is_on_record_with_what_it_used(acts: Acts) -> None:
     """In a graph without a budget too, with the node, task and model that it belongs to."""
-    model = Scripted(usage=used(10, 5, input_token_details={"cache_read": 4}), max_tokens=50)
+    model = scripted(usage=used(10, 5, input_token_details={"cache_read": 4}), max_tokens=50)
     acts.run(with_ledger(line(acts.saver, a=calling(acts, model, 2), b=says("b"))))
     first, second = calls(acts)
 
@@ -104,7 +104,7 @@ def test_l36_every_call_is_on_record_with_what_it_used(acts: Acts) -> None:
 
 def test_l35_what_a_model_does_not_report_is_not_known(acts: Acts) -> None:
     """The exact figure is None, the known part stands beside it, and the bound stays reserved."""
-    silent, telling = Scripted(max_tokens=50), Scripted(usage=used(10, 5), max_tokens=50)
+    silent, telling = scripted(max_tokens=50), scripted(usage=used(10, 5), max_tokens=50)
     acts.run(with_ledger(line(acts.saver, a=calling(acts, silent), b=calling(acts, telling))))
     bound = calls(acts)[0].bound_tokens
 
@@ -115,7 +115,7 @@ def test_l35_what_a_model_does_not_report_is_not_known(acts: Acts) -> None:
 
 def test_l35_a_streamed_answer_is_counted_when_it_has_come(acts: Acts) -> None:
     """One whose stream was left before its end gave no answer: its bound stays reserved."""
-    model = Scripted(usage=used(10, 5), max_tokens=50)
+    model = scripted(usage=used(10, 5), max_tokens=50)
 
     def node(state: State) -> Any:
         said = [str(chunk.content) for chunk in model.stream("hello")]
@@ -138,7 +138,7 @@ def test_l35_a_streamed_answer_is_counted_when_it_has_come(acts: Acts) -> None:
 
 def test_l33_calls_of_subgraphs_parallel_tasks_tools_and_attempts_count_in_one_run(acts: Acts) -> None:
     """A durable body's is its attempt's."""
-    model = Scripted(usage=used(10, 5), max_tokens=50)
+    model = scripted(usage=used(10, 5), max_tokens=50)
     inner = line(None, deep=calling(acts, model))
 
     @tool
@@ -167,7 +167,7 @@ def test_l36_a_model_that_fails_keeps_what_it_may_have_used_reserved(acts: Acts)
     def fail() -> None:
         raise Boom("model")
 
-    acts.run(with_ledger(line(acts.saver, a=calling(acts, Scripted(max_tokens=50, during=fail)))))
+    acts.run(with_ledger(line(acts.saver, a=calling(acts, scripted(max_tokens=50, during=fail)))))
     (call,) = calls(acts)
 
     assert ("interrupted", "Boom", call.bound_tokens) == (call.status, call.error_type, call.reserved_tokens)
@@ -177,7 +177,7 @@ def test_l36_a_model_that_fails_keeps_what_it_may_have_used_reserved(acts: Acts)
 def test_l36_a_report_that_can_be_none_is_refused(acts: Acts) -> None:
     """By name; the call is over, and what it may have used stays reserved."""
     error = refused(
-        acts, with_ledger(line(acts.saver, a=calling(acts, Scripted(usage=used(-1, 5))))), family=ValueError
+        acts, with_ledger(line(acts.saver, a=calling(acts, scripted(usage=used(-1, 5))))), family=ValueError
     )
     assert isinstance(error, InvalidArgument)
     assert ("invalid_usage", ["interrupted"]) == (error.code, [call.status for call in calls(acts)])
@@ -188,7 +188,7 @@ def test_l36_a_report_that_can_be_none_is_refused(acts: Acts) -> None:
 
 def test_l34_a_call_over_the_budget_is_not_made(acts: Acts, log: str) -> None:
     """Nothing is written, the thread stands where it stood; raised, the run goes on and ends."""
-    model = Scripted(usage=used(), log=log)
+    model = scripted(usage=used(), log=log)
     app = with_ledger(
         line(acts.saver, a=calling(acts, model), b=calling(acts, model), c=says("c")), budget=Budget(turns=1)
     )
@@ -207,7 +207,7 @@ def test_l34_a_call_over_the_budget_is_not_made(acts: Acts, log: str) -> None:
 def test_l34_an_exhausted_run_is_refused_before_anything_of_it_runs(acts: Acts, log: str) -> None:
     """Not even a node is entered; new input begins another run, with a budget of its own."""
     entered: list[str] = []
-    model = Scripted(usage=used(), log=log)
+    model = scripted(usage=used(), log=log)
 
     def enters(state: State) -> Any:
         entered.append("b")
@@ -227,7 +227,7 @@ def test_l34_an_exhausted_run_is_refused_before_anything_of_it_runs(acts: Acts, 
 def test_l34_a_refusal_is_no_failure(acts: Acts, log: str) -> None:
     """A retry policy does not repeat it, and an error handler does not take it over."""
     handled: list[Any] = []
-    model = Scripted(usage=used(), log=log)
+    model = scripted(usage=used(), log=log)
 
     def handle(state: State, error: Any) -> Any:
         handled.append(error)
@@ -248,7 +248,7 @@ def test_l34_a_refusal_is_no_failure(acts: Acts, log: str) -> None:
 
 def test_l34_parallel_calls_do_not_share_the_same_rest(acts: Acts, log: str) -> None:
     """Of six calls at once, four are made under a limit of four."""
-    model = Scripted(usage=used(), log=log, seconds=0.02)
+    model = scripted(usage=used(), log=log, seconds=0.02)
     app = with_ledger(fan(acts.saver, *["a"] * 6, a=calling(acts, model)), budget=Budget(turns=4))
     refused(acts, app)
 
@@ -257,11 +257,11 @@ def test_l34_parallel_calls_do_not_share_the_same_rest(acts: Acts, log: str) -> 
 
 def test_l34_tokens_are_bounded_before_the_call(acts: Acts, log: str) -> None:
     """By an estimate of the prompt and the model's limit of its output; or else by the budget's own bound."""
-    model = Scripted(usage=used(10, 5), log=log, max_tokens=50)
+    model = scripted(usage=used(10, 5), log=log, max_tokens=50)
     refused(acts, with_ledger(line(acts.saver, a=calling(acts, model, 9)), budget=Budget(tokens=100)))
     assert (3, 45) == (dispatches(log), spent(acts, TOKENS).used)
 
-    unbounded = calling(acts, Scripted(usage=used(10, 5), log=log))
+    unbounded = calling(acts, scripted(usage=used(10, 5), log=log))
     other: Any = {"configurable": {"thread_id": "other"}}
     with pytest.raises(AdmissionError, match="tokens_per_call") as found:
         acts.run(with_ledger(line(acts.saver, a=unbounded), budget=Budget(tokens=100)), config=other)
@@ -273,7 +273,7 @@ def test_l34_tokens_are_bounded_before_the_call(acts: Acts, log: str) -> None:
 
 def test_l34_cost_is_counted_by_the_given_price(acts: Acts, log: str) -> None:
     budget = Budget(cost_usd=0.15, price=lambda model, usage: sum(usage.values()) / 1000)
-    model = Scripted(usage=used(10, 5), log=log, max_tokens=50)
+    model = scripted(usage=used(10, 5), log=log, max_tokens=50)
     error = refused(acts, with_ledger(line(acts.saver, a=calling(acts, model, 9)), budget=budget))
 
     assert ("cost_usd", 0.15) == (error.details["dimension"], error.details["limit"])
@@ -292,7 +292,7 @@ def test_l38_active_time_is_bounded_and_pauses_are_not_counted(
 
     with LedgerSaver(open_database(tmp_path / "clock.db", clock_us=lambda: now[0])) as saver:
         acts = Acts(saver, form, "sync", loop)
-        slow = Scripted(usage=used(), log=log, during=lambda: passes(40))
+        slow = scripted(usage=used(), log=log, during=lambda: passes(40))
         app = with_ledger(line(saver, a=asks("go?"), b=calling(acts, slow, 9)), budget=Budget(wall_seconds=100))
         acts.run(app)
         passes(3600)
@@ -308,7 +308,7 @@ def test_l38_active_time_is_bounded_and_pauses_are_not_counted(
 def test_l18_a_spent_budget_stops_durable_nodes_too(saver: LedgerSaver, loop: asyncio.AbstractEventLoop) -> None:
     """One that is over its limit; who has used it up to its last call may still end with what needs none."""
     acts = Acts(saver, "sync", "sync", loop)
-    model = Scripted(usage=used(10, 500), max_tokens=50)  # it breaks its bound
+    model = scripted(usage=used(10, 500), max_tokens=50)  # it breaks its bound
     app = with_ledger(line(saver, a=calling(acts, model), b=acts.node("b")), budget=Budget(tokens=100))
     assert "tokens" == refused(acts, app).details["dimension"]
     assert ([], "budget_exhausted") == (acts.ran, newest(acts).status)
@@ -335,7 +335,7 @@ def test_l18_failures_in_a_row_stop_the_run(acts: Acts, log: str) -> None:
         until(lambda: has_ended(acts, after), f"how {after} went is stored, also under async")
         return {"log": ["between"]}
 
-    model = Scripted(usage=used(), log=log)
+    model = scripted(usage=used(), log=log)
     outcomes = {"a": failing, "b": lambda: None, "c": failing, "d": failing, "e": lambda: None}
     builder, before = StateGraph(State), START
     for name, then in outcomes.items():
@@ -361,7 +361,7 @@ def test_l45_a_cancelled_run_calls_no_model_any_more(acts: Acts, log: str, mode:
             threading.Event().wait(0.002)
         acts.saver.ledger.cancel(found[0].run_id, mode=mode)
 
-    model = Scripted(usage=used(), log=log, during=cancel)
+    model = scripted(usage=used(), log=log, during=cancel)
     app = with_ledger(line(acts.saver, a=calling(acts, model, 2), b=calling(acts, model)))
     with pytest.raises(AdmissionError if made == 1 else (AdmissionError, GraphDrained)):
         acts.run(app)
@@ -508,7 +508,7 @@ def test_l34_a_limit_raised_before_the_refused_invocation_is_over_counts(acts: A
 
 def test_l33_limits_on_record_count_until_they_are_raised(acts: Acts, log: str) -> None:
     """Whatever budget the graph is attached with later; a new run begins with that."""
-    model = Scripted(usage=used(), log=log)
+    model = scripted(usage=used(), log=log)
     nodes = {"a": calling(acts, model), "b": asks("go?"), "c": calling(acts, model, 3)}
     acts.run(with_ledger(line(acts.saver, **nodes), budget=Budget(turns=2)))
     later = with_ledger(line(acts.saver, **nodes), budget=Budget(turns=9))
@@ -521,7 +521,7 @@ def test_l33_limits_on_record_count_until_they_are_raised(acts: Acts, log: str) 
 
 def test_l33_a_limit_is_only_raised(acts: Acts) -> None:
     """Never lowered, and none is added; the same again changes nothing; a run that succeeded has done with it."""
-    model = Scripted(usage=used())
+    model = scripted(usage=used())
     app = with_ledger(line(acts.saver, a=calling(acts, model), b=asks("go?")), budget=Budget(turns=5))
     acts.run(app)
     run_id, ledger = newest(acts).run_id, acts.saver.ledger
@@ -540,7 +540,7 @@ def test_l33_a_limit_is_only_raised(acts: Acts) -> None:
 
 def test_l46_a_question_keeps_a_run_open_whose_other_task_was_refused(acts: Acts) -> None:
     """It is answered, and only then the budget ends the run."""
-    model = Scripted(usage=used())
+    model = scripted(usage=used())
     app = fan(acts.saver, "ask", "a", ask=asks("go?"), a=calling(acts, model, 2))
     app = with_ledger(app, budget=Budget(turns=1))
     refused(acts, app)
@@ -551,7 +551,7 @@ def test_l46_a_question_keeps_a_run_open_whose_other_task_was_refused(acts: Acts
 
 def test_l33_a_caller_may_settle_for_what_there_is(acts: Acts, log: str) -> None:
     """A node that catches the refusal goes on without the model, and its run succeeds."""
-    model = Scripted(usage=used(), log=log)
+    model = scripted(usage=used(), log=log)
 
     def node(state: State) -> Any:
         try:
@@ -564,7 +564,7 @@ def test_l33_a_caller_may_settle_for_what_there_is(acts: Acts, log: str) -> None
 
 
 def test_l35_a_snapshot_holds_the_usage(acts: Acts) -> None:
-    acts.run(with_ledger(line(acts.saver, a=calling(acts, Scripted(usage=used())))))
+    acts.run(with_ledger(line(acts.saver, a=calling(acts, scripted(usage=used())))))
     run_id, ledger = newest(acts).run_id, acts.saver.ledger
 
     assert ledger.usage(run_id) == ledger.snapshot(run_id).usage
@@ -583,7 +583,7 @@ def test_l33_options_are_checked(saver: LedgerSaver) -> None:
 def test_l33_a_budget_needs_a_ledger(log: str) -> None:
     """A graph without a saver records nothing, so it calls nothing under a budget."""
     app = with_ledger(
-        line(None, a=lambda state: {"log": [Scripted(log=log).invoke("hello").content]}), budget=Budget(turns=1)
+        line(None, a=lambda state: {"log": [scripted(log=log).invoke("hello").content]}), budget=Budget(turns=1)
     )
     with pytest.raises(AdmissionError) as found:
         app.invoke({"log": []})
@@ -596,7 +596,7 @@ def test_l34_async_code_awaits_its_commits(saver: LedgerSaver, loop: asyncio.Abs
     It also notices when LangChain looks callbacks up otherwise.
     """
     on_loop: list[bool] = []
-    model = Scripted(usage=used())
+    model = scripted(usage=used())
     original = model_calls.start_call
 
     def start(tx: Any, asked: Any) -> None:

@@ -15,7 +15,7 @@ from langgraph_ext.cli.app import app
 from langgraph_ext.errors import BudgetExhausted
 from langgraph_ext.saver.callbacks import with_ledger
 from tests.support.apps import CONFIG, State, line
-from tests.support.models import Scripted, used
+from tests.support.models import scripted, used
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def db(tmp_path: Path) -> str:
     """One call that reported all, one that reported nothing, and a third that was refused."""
     logging.getLogger("langchain_core.callbacks.manager").setLevel(logging.ERROR)
     path = str(tmp_path / "runs.db")
-    telling, silent = Scripted(usage=used(10, 5)), Scripted(max_tokens=50)
+    telling, silent = scripted(usage=used(10, 5)), scripted(max_tokens=50)
 
     def node(state: State) -> Any:
         return {"log": [telling.invoke("hello").content, silent.invoke("hello").content, telling.invoke("on").content]}

@@ -15,8 +15,9 @@ from langgraph.types import Command, interrupt
 from langgraph_ext import Budget, LedgerSaver, RunLedger, durable, with_ledger
 from langgraph_ext.errors import LangGraphExtError
 from langgraph_ext.ledger import Dimension
+from langgraph_ext.testing import ScriptedChatModel
 from tests.support.faults import kill_myself
-from tests.support.models import Scripted, dispatches, used
+from tests.support.models import dispatches, scripted, used
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
@@ -31,9 +32,9 @@ def die_at(folder: str, *numbers: int) -> None:
         kill_myself()
 
 
-def model_of(folder: str, *deaths: int, tokens_out: int = 5) -> Scripted:
+def model_of(folder: str, *deaths: int, tokens_out: int = 5) -> ScriptedChatModel:
     """One that notes its dispatches in the folder, and kills its process inside some of them."""
-    return Scripted(
+    return scripted(
         usage=used(10, tokens_out), max_tokens=50, log=f"{folder}/dispatches", during=partial(die_at, folder, *deaths)
     )
 
@@ -99,7 +100,7 @@ def early(folder: str, first: bool) -> str:
                     time.sleep(0.01)
             kill_myself()
 
-    model = Scripted(usage=used(), max_tokens=50, log=f"{folder}/dispatches", during=die)
+    model = scripted(usage=used(), max_tokens=50, log=f"{folder}/dispatches", during=die)
     with Slow(f"{folder}/runs.db") as saver:
         builder = StateGraph(State).add_node("a", lambda state: {"log": [str(model.invoke("hello").content)]})
         app = with_ledger(builder.add_edge(START, "a").compile(checkpointer=saver), budget=Budget(turns=2))
@@ -120,7 +121,7 @@ def life(folder: str, given: str, form: str, durability: str, turns: int = 20) -
 def _life(saver: LedgerSaver, folder: str, form: str) -> Any:
     model, last = model_of(folder), model_of(folder, 6)
 
-    def node(used_model: Scripted, fails: bool = False) -> Any:
+    def node(used_model: ScriptedChatModel, fails: bool = False) -> Any:
         def after() -> Any:
             failed = Path(folder) / "failed"
             if fails and not failed.exists():
