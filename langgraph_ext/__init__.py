@@ -10,18 +10,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from langgraph_ext.engine import (
+        AgentGraphEngine,
+        AgentSpec,
+        Deadlines,
+        Executor,
+        InjectedIdempotencyKey,
+        Limits,
+        PlanExecute,
+        ReAct,
+        ToolPolicy,
+    )
     from langgraph_ext.ledger import Budget, RunLedger
     from langgraph_ext.nodes import AppTx, AttemptInterrupted, EffectNotDone, Frame, durable, frame
     from langgraph_ext.saver import LedgerSaver, with_ledger
 
 __all__ = [
+    "AgentGraphEngine",
+    "AgentSpec",
     "AppTx",
     "AttemptInterrupted",
     "Budget",
+    "Deadlines",
     "EffectNotDone",
+    "Executor",
     "Frame",
+    "InjectedIdempotencyKey",
     "LedgerSaver",
+    "Limits",
+    "PlanExecute",
+    "ReAct",
     "RunLedger",
+    "ToolPolicy",
     "durable",
     "frame",
     "with_ledger",
@@ -30,13 +50,22 @@ __all__ = [
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AgentGraphEngine": "langgraph_ext.engine",
+    "AgentSpec": "langgraph_ext.engine",
     "AppTx": "langgraph_ext.nodes",
     "AttemptInterrupted": "langgraph_ext.nodes",
     "Budget": "langgraph_ext.ledger",
+    "Deadlines": "langgraph_ext.engine",
     "EffectNotDone": "langgraph_ext.nodes",
+    "Executor": "langgraph_ext.engine",
     "Frame": "langgraph_ext.nodes",
+    "InjectedIdempotencyKey": "langgraph_ext.engine",
     "LedgerSaver": "langgraph_ext.saver",
+    "Limits": "langgraph_ext.engine",
+    "PlanExecute": "langgraph_ext.engine",
+    "ReAct": "langgraph_ext.engine",
     "RunLedger": "langgraph_ext.ledger",
+    "ToolPolicy": "langgraph_ext.engine",
     "durable": "langgraph_ext.nodes",
     "frame": "langgraph_ext.nodes",
     "with_ledger": "langgraph_ext.saver",

@@ -7,15 +7,23 @@ do. Messages and details never hold payloads or passwords.
 
 from __future__ import annotations
 
+import dataclasses as _dataclasses
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 __all__ = [
     "AdmissionError",
     "BudgetExhausted",
     "ConflictError",
+    "Diagnostic",
     "InvalidArgument",
     "LangGraphExtError",
     "LeaseError",
     "NotFound",
     "RecoveryRequired",
+    "SpecInvalid",
     "StoreError",
 ]
 
@@ -65,6 +73,44 @@ class InvalidArgument(LangGraphExtError, ValueError):
     code = "invalid_argument"
 
 
+@_dataclasses.dataclass(frozen=True, order=True, slots=True, kw_only=True)
+class Diagnostic:
+    """One thing that is wrong with a spec, and where. Sorted by code, path and related paths."""
+
+    code: str
+    """Stable text, for programs."""
+    path: str
+    """JSON Pointer of the part that is wrong, in the spec as it was written; the whole spec is the empty pointer."""
+    related: tuple[str, ...] = ()
+    """JSON Pointers of the parts it contradicts."""
+    message: str
+
+    def __str__(self) -> str:
+        also = f" (see {', '.join(self.related)})" if self.related else ""
+        return f"{self.path or 'the spec'}: {self.message}{also} [{self.code}]"
+
+
+class SpecInvalid(InvalidArgument):
+    """An agent spec can never be run; nothing was written, and nothing of it was called.
+
+    `diagnostics` holds everything that is wrong, sorted; `details["diagnostics"]` the same as plain values.
+
+    Code: `spec_invalid`.
+    """
+
+    code = "spec_invalid"
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(sorted(set(diagnostics)))
+        counted = "in one place" if len(self.diagnostics) == 1 else f"in {len(self.diagnostics)} places"
+        lines = "\n".join(f"  {each}" for each in self.diagnostics)
+        details: dict[str, object] = {"diagnostics": [_dataclasses.asdict(each) for each in self.diagnostics]}
+        super().__init__(f"the agent spec is wrong {counted}; correct each:\n{lines}\n", details=details)
+
+    def __reduce__(self) -> tuple[type[SpecInvalid], tuple[tuple[Diagnostic, ...]]]:
+        return type(self), (self.diagnostics,)
+
+
 class AdmissionError(LangGraphExtError):
     """A durable node may not run, or not here, or nothing of its run may; its body was not called.
 
@@ -77,7 +123,8 @@ class AdmissionError(LangGraphExtError):
     names; retryable), `durability_required` (a node with effects runs where nothing is stored until the end),
     `ledger_missing` (the graph has no LedgerSaver), `part_changed` (a call inside a task comes with other arguments
     than the one that is on record; retryable), `part_ambiguous` (nothing would tell two calls of a task apart after a
-    crash), `questions_open` (new input finds a run that waits for answers).
+    crash), `questions_open` (new input finds a run that waits for answers),
+    `node_abi_unavailable` (this process lacks a version of a behaviour that an agent run is pinned to).
     """
 
     code = "admission_refused"

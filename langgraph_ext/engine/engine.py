@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from langgraph_ext import canonical
-from langgraph_ext.database import Closing, Database, Tx, on_a_loop
+from langgraph_ext.database import Closing, Database, Tx, on_a_loop, open_database
 from langgraph_ext.engine.behaviours import Behaviours
 from langgraph_ext.engine.compiler import compile_spec
 from langgraph_ext.engine.records import AgentRunRecord, given_out
@@ -30,7 +30,7 @@ from langgraph_ext.ledger import RunLedger, leases
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.records import Event
 from langgraph_ext.ledger.renewal import Renewal
-from langgraph_ext.ledger.rows import at_least
+from langgraph_ext.ledger.rows import at_least, text_or_none
 
 __all__ = ["AgentGraphEngine"]
 
@@ -67,8 +67,10 @@ class AgentGraphEngine(Closing):
         if not lease_ttl_seconds > 0:
             raise InvalidArgument(f"lease_ttl_seconds is {lease_ttl_seconds!r}; it must be positive")
         self._closes = not isinstance(ledger, RunLedger | Database)
-        self.ledger = ledger if isinstance(ledger, RunLedger) else RunLedger(ledger)
-        database = self.ledger.database
+        if not isinstance(ledger, RunLedger):
+            ledger = RunLedger(ledger if isinstance(ledger, Database) else open_database(ledger))
+        self.ledger = ledger
+        database = ledger.database
         self.behaviours = Behaviours() if behaviours is None else behaviours
         self._store = Store(database, clock_us=clock or database.clock_us, ids=ids or _time_ordered)
         self._renewal = Renewal(database)
@@ -241,8 +243,8 @@ class AgentGraphEngine(Closing):
     # -- inside
 
     def _start(self, spec: Spec, input: Any, key: str | None) -> Callable[..., str]:
-        if key is not None and (not isinstance(key, str) or not key):
-            raise InvalidArgument(f"key is {key!r}; it must be text, or None")
+        if key is not None and text_or_none(key, "key") == "":
+            raise InvalidArgument("key is empty; it must be text, or None")
         release = self._known(spec)
         ReleaseProgram(release, self.behaviours)  # who cannot drive it does not begin it
         try:

@@ -389,7 +389,7 @@ def test_l37_a_run_that_is_named_again_counts_on(tmp_path: Path, log: str) -> No
     """Input under the run's own id, as a server sends it again, goes on with it; also before its steps are stored."""
     with Held(tmp_path / "runs.db") as saver:
         first, called = fails(1), threading.Event()
-        model = Scripted(usage=used(), log=log, during=called.set)
+        model = scripted(usage=used(), log=log, during=called.set)
         entered: list[str] = []
 
         def call(state: State) -> Any:
@@ -429,7 +429,7 @@ class Failing(LedgerSaver):
 def test_l37_a_call_whose_run_was_never_stored_is_no_other_runs(tmp_path: Path, log: str) -> None:
     """Under exit a run may be lost as a whole; the next one on its thread has a budget that nobody has used."""
     with Failing(tmp_path / "runs.db") as saver:
-        model = Scripted(usage=used(), log=log)
+        model = scripted(usage=used(), log=log)
         calling = line(saver, a=lambda state: {"log": [str(model.invoke("hello").content)]})
         tried(with_ledger(calling), durability="exit")
         tried(with_ledger(line(saver, a=says("a"))), durability="exit")
@@ -440,7 +440,7 @@ def test_l37_a_call_whose_run_was_never_stored_is_no_other_runs(tmp_path: Path, 
 
 def test_l47_what_is_done_again_at_an_old_checkpoint_is_another_runs(acts: Acts, log: str) -> None:
     """Its question is answered anew: the run that branches off has a budget of its own, and the old one's stands."""
-    model = Scripted(usage=used(), log=log)
+    model = scripted(usage=used(), log=log)
 
     def node(state: State) -> Any:
         return {"log": [str(interrupt("go?")), str(model.invoke("hello").content)]}
@@ -458,7 +458,7 @@ def test_l47_what_is_done_again_at_an_old_checkpoint_is_another_runs(acts: Acts,
 
 def test_l33_what_a_node_leaves_running_counts(saver: LedgerSaver, loop: asyncio.AbstractEventLoop, log: str) -> None:
     """A task that nobody waits for calls a model when its node has ended, and is bounded as its run is."""
-    model = Scripted(usage=used(), log=log)
+    model = scripted(usage=used(), log=log)
     ended = asyncio.Event()
     left: list[asyncio.Task[Any]] = []
 
@@ -489,7 +489,7 @@ def test_l34_a_limit_raised_before_the_refused_invocation_is_over_counts(acts: A
     """The run is idle then, and goes on; it need not be raised once more, to more than is wanted."""
     if acts.durability == "exit":
         pytest.skip("the run is not on record before its end")
-    model = Scripted(usage=used(), log=log)
+    model = scripted(usage=used(), log=log)
 
     def raised() -> None:
         if dispatches(log) == 2:

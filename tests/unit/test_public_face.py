@@ -16,7 +16,13 @@ import langgraph_ext
 from langgraph_ext.ledger import records
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLIC_MODULES = ["langgraph_ext", "langgraph_ext.errors", "langgraph_ext.ledger", "langgraph_ext.testing"]
+PUBLIC_MODULES = [
+    "langgraph_ext",
+    "langgraph_ext.engine",
+    "langgraph_ext.errors",
+    "langgraph_ext.ledger",
+    "langgraph_ext.testing",
+]
 NOT_NAMES_OF_OURS = {"TYPE_CHECKING", "annotations", "import_module"}
 PUBLIC_NAMES = [(module, name) for module in PUBLIC_MODULES for name in import_module(module).__all__]
 
@@ -90,6 +96,14 @@ def test_importing_the_saver_loads_no_engine() -> None:
     rooms = {name.split(".")[1] for name in loaded if name.startswith("langgraph_ext.")}
     assert rooms.isdisjoint({"cli", "engine", "inspect", "nodes", "render", "testing"})
     assert loaded.isdisjoint({"aiosqlite", "psycopg", "rich", "typer"})
+
+
+def test_importing_an_agent_spec_loads_no_saver_and_no_langgraph() -> None:
+    """An agent can be described, and its spec compiled, where no graph is."""
+    loaded = modules_after("from langgraph_ext import AgentSpec")
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("langgraph_ext.")}
+    assert {"canonical", "database", "engine", "errors", "ledger"} == rooms
+    assert loaded.isdisjoint({"langgraph", "langchain", "aiosqlite"})
 
 
 def test_importing_the_test_tools_loads_no_langgraph() -> None:
