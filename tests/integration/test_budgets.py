@@ -15,6 +15,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import tool
 from langgraph.errors import GraphDrained
 from langgraph.graph import START, StateGraph
+from langgraph.runtime import RunControl
 from langgraph.types import Command, RetryPolicy, interrupt
 
 from langgraph_ext import Budget, LedgerSaver
@@ -459,7 +460,7 @@ def test_l47_what_is_done_again_at_an_old_checkpoint_is_another_runs(acts: Acts,
 def test_l33_what_a_node_leaves_running_counts(saver: LedgerSaver, loop: asyncio.AbstractEventLoop, log: str) -> None:
     """A task that nobody waits for calls a model when its node has ended, and is bounded as its run is."""
     model = Scripted(usage=used(), log=log)
-    ended = asyncio.Event()
+    entered, ended = asyncio.Event(), asyncio.Event()
     left: list[asyncio.Task[Any]] = []
 
     async def call() -> None:
@@ -476,10 +477,26 @@ def test_l33_what_a_node_leaves_running_counts(saver: LedgerSaver, loop: asyncio
         (error,) = await asyncio.gather(*left, return_exceptions=True)
         return {"log": [error.code]}
 
+    async def others(state: State) -> Any:
+        entered.set()
+        await ended.wait()
+        return {"log": []}
+
     app = with_ledger(line(saver, a=leaves, b=waits), budget=Budget(turns=1))
-    given = loop.run_until_complete(app.ainvoke({"log": []}, CONFIG))
-    usage = saver.ledger.usage(saver.ledger.runs()[0].run_id)
-    assert (["left", "budget_exhausted"], 1, 1) == (given["log"], dispatches(log), usage.calls)
+    other = app.copy({"nodes": with_ledger(line(saver, a=others, b=says("b"))).nodes})
+    control, elsewhere = RunControl(), {"configurable": {"thread_id": "elsewhere"}}
+
+    async def story() -> Any:  # of two invocations that one control may stop
+        first = asyncio.create_task(other.ainvoke({"log": []}, elsewhere, control=control))
+        await entered.wait()
+        given = await app.ainvoke({"log": []}, CONFIG, control=control)
+        await first
+        return given
+
+    given = loop.run_until_complete(story())
+    calls = {run.thread_id: saver.ledger.usage(run.run_id).calls for run in saver.ledger.runs()}
+    assert ["left", "budget_exhausted"] == given["log"]
+    assert ({"t": 1, "elsewhere": 0}, 1) == (calls, dispatches(log))
 
 
 # -- limits on record
