@@ -9,10 +9,11 @@ import pytest
 from langgraph_ext import Budget
 from langgraph_ext.database import Database, Tx
 from langgraph_ext.errors import AdmissionError, BudgetExhausted, ConflictError, InvalidArgument, LeaseError
-from langgraph_ext.ledger import Dimension, model_calls
+from langgraph_ext.ledger import Dimension, model_calls, runs
 from langgraph_ext.ledger.frames import FrameKey
+from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.verify import verify
-from tests.support.attempts import force
+from tests.support.attempts import HERE, force
 from tests.support.spending import (
     NOTHING,
     NOW_US,
@@ -267,4 +268,14 @@ def test_l34_a_call_needs_the_thread(database: Database) -> None:
     for frame in (None, FrameKey(attempt_id="a1", run=RUN, epoch=2, node_path="agent", iteration_path=())):
         with pytest.raises((LeaseError, ConflictError)):
             start(database, epoch=2, frame=frame)
+    assert 0 == totals(database).calls
+
+
+def test_l34_a_run_that_has_ended_by_its_budget_calls_nothing(database: Database) -> None:
+    """Though there is something left of it: until somebody raises it, or new input comes."""
+    limited(database, Budget(turns=9))
+    at = runs.At("t", HERE, NOW_US)
+    database.transact(lambda tx: runs.move(tx, RUN, RunStatus.BUDGET_EXHAUSTED, at))
+    with pytest.raises(BudgetExhausted, match="has ended"):
+        start(database)
     assert 0 == totals(database).calls
