@@ -414,6 +414,25 @@ def test_l37_a_run_that_is_named_again_counts_on(tmp_path: Path, log: str) -> No
         )
 
 
+def test_l37_a_call_before_its_run_is_on_record_is_not_the_last_runs(tmp_path: Path, log: str) -> None:
+    """New input takes the place of a run that failed: what it calls first counts in the run that it begins."""
+    with Held(tmp_path / "runs.db") as saver:
+        late, called = fails(1), threading.Event()
+        model = Scripted(usage=used(), log=log, during=called.set)
+
+        def call(state: State) -> Any:
+            return {"log": [str(model.invoke("hello").content), *late(state)["log"]]}
+
+        app = with_ledger(line(saver, a=call), budget=Budget(turns=1))
+        tried(app, durability="async")
+        called.clear()
+        saver.hold = called
+        tried(app, durability="async")
+
+        usages = [(str(run.status), saver.ledger.usage(run.run_id).calls) for run in saver.ledger.runs()]
+        assert ([("succeeded", 1), ("cancelled", 1)], []) == (usages, saver.ledger.verify())
+
+
 class Failing(LedgerSaver):
     """Stores no checkpoint of a thread that has none, the first time."""
 
