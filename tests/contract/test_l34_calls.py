@@ -279,3 +279,18 @@ def test_l34_a_run_that_has_ended_by_its_budget_calls_nothing(database: Database
     with pytest.raises(BudgetExhausted, match="has ended"):
         start(database)
     assert 0 == totals(database).calls
+
+
+def test_l36_a_failure_that_comes_late_changes_nothing(database: Database) -> None:
+    """A call that was settled stays so, with what it used; one that another owner has closed was lost by its owner."""
+
+    def fails(call_id: str) -> bool:
+        return database.transact(model_calls.close_call, call_id=call_id, error_type="Late", now_us=NOW_US + 20)
+
+    start(database, tokens=100)
+    settle(database, reported())
+    start(database, "c2", tokens=100)
+    taken_over(database)
+    assert [False, False] == [fails("c1"), fails("c2")]
+    assert ("settled", None, 0) == columns(database, "status", "error_type", "tokens_held")
+    assert ("interrupted", "owner_lost", 100) == columns(database, "status", "error_type", "tokens_held", call_id="c2")
