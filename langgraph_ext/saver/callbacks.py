@@ -192,7 +192,7 @@ def with_ledger(
     """
     if not hasattr(graph, "checkpointer") or not hasattr(graph, "with_config"):
         raise InvalidArgument(f"with_ledger: {type(graph).__name__} is no compiled graph; pass builder.compile(…)")
-    before: RunnableConfig = getattr(graph, "config", None) or {}
+    before: Any = getattr(graph, "config", None) or {}
     if handlers_in(before, LedgerHandler):
         raise InvalidArgument(
             "with_ledger: this graph is attached already; attach the one that builder.compile(…) returned"
