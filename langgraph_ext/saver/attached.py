@@ -61,7 +61,7 @@ class Invocation:
     lease: Lease | None = None
     """None until its first `get_tuple`, and after its end."""
     control: object = None
-    """What it and all graphs in it share, and no other invocation has; None until its first `get_tuple`."""
+    """What it and all graphs in it share, and others only if their caller gave it to them; None before its lease."""
     root_ids: set[str | None] = field(default_factory=set)
     """Root checkpoints that it has read or written; None stands for an empty thread."""
     give_back: Callable[[bool, BaseException | None], object] | None = None

@@ -109,8 +109,13 @@ class CallHandler(LedgerHandler):
         """The invocation that runs yet, of a node that has ended and left a task, or a thread, which runs on."""
         config = _config()
         control = None if config is None else host.control_in(config)
-        found = (each for each in tuple(self._running.values()) if control is not None and each.control is control)
-        return next(found, None)
+        if config is None or control is None:
+            return None
+        found = [each for each in tuple(self._running.values()) if each.control is control]
+        if len(found) > 1:  # a caller may give one control to several invocations
+            thread_id = config["configurable"].get("thread_id")
+            found = [each for each in found if each.lease is not None and each.lease.thread_id == thread_id]
+        return found[0] if found else None
 
     # -- models
 

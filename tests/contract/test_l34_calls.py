@@ -9,10 +9,11 @@ import pytest
 from langgraph_ext import Budget
 from langgraph_ext.database import Database, Tx
 from langgraph_ext.errors import AdmissionError, BudgetExhausted, ConflictError, InvalidArgument, LeaseError
-from langgraph_ext.ledger import Dimension, model_calls
+from langgraph_ext.ledger import Dimension, model_calls, runs
 from langgraph_ext.ledger.frames import FrameKey
+from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.verify import verify
-from tests.support.attempts import force
+from tests.support.attempts import HERE, force
 from tests.support.spending import (
     NOTHING,
     NOW_US,
@@ -268,3 +269,28 @@ def test_l34_a_call_needs_the_thread(database: Database) -> None:
         with pytest.raises((LeaseError, ConflictError)):
             start(database, epoch=2, frame=frame)
     assert 0 == totals(database).calls
+
+
+def test_l34_a_run_that_has_ended_by_its_budget_calls_nothing(database: Database) -> None:
+    """Though there is something left of it: until somebody raises it, or new input comes."""
+    limited(database, Budget(turns=9))
+    at = runs.At("t", HERE, NOW_US)
+    database.transact(lambda tx: runs.move(tx, RUN, RunStatus.BUDGET_EXHAUSTED, at))
+    with pytest.raises(BudgetExhausted, match="has ended"):
+        start(database)
+    assert 0 == totals(database).calls
+
+
+def test_l36_a_failure_that_comes_late_changes_nothing(database: Database) -> None:
+    """A call that was settled stays so, with what it used; one that another owner has closed was lost by its owner."""
+
+    def fails(call_id: str) -> bool:
+        return database.transact(model_calls.close_call, call_id=call_id, error_type="Late", now_us=NOW_US + 20)
+
+    start(database, tokens=100)
+    settle(database, reported())
+    start(database, "c2", tokens=100)
+    taken_over(database)
+    assert [False, False] == [fails("c1"), fails("c2")]
+    assert ("settled", None, 0) == columns(database, "status", "error_type", "tokens_held")
+    assert ("interrupted", "owner_lost", 100) == columns(database, "status", "error_type", "tokens_held", call_id="c2")

@@ -15,7 +15,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import tool
 from langgraph.errors import GraphDrained
 from langgraph.graph import START, StateGraph
-from langgraph.types import Command, RetryPolicy, interrupt
+from langgraph.types import Command, RetryPolicy
 
 from langgraph_ext import Budget, LedgerSaver
 from langgraph_ext.database import open_database
@@ -25,7 +25,7 @@ from langgraph_ext.ledger.records import Run
 from langgraph_ext.saver.callbacks import with_ledger
 from tests.database.notes import until
 from tests.support.acted import Acts
-from tests.support.apps import CONFIG, Boom, State, asks, fails, fan, line, says, tried
+from tests.support.apps import CONFIG, Boom, State, asks, fan, line, says
 from tests.support.driver import Form
 from tests.support.models import dispatches, scripted, used
 
@@ -367,119 +367,6 @@ def test_l45_a_cancelled_run_calls_no_model_any_more(acts: Acts, log: str, mode:
         acts.run(app)
 
     assert (made, "cancelled") == (dispatches(log), newest(acts).status)
-
-
-# -- whose a call is
-
-
-class Held(LedgerSaver):
-    """Stores no checkpoint until a model is called, if it is told so."""
-
-    def __init__(self, url: Any) -> None:
-        super().__init__(url)
-        self.hold: threading.Event | None = None
-
-    def put(self, *args: Any) -> Any:
-        """As the saver's."""
-        assert self.hold is None or self.hold.wait(30)
-        return super().put(*args)
-
-
-def test_l37_a_run_that_is_named_again_counts_on(tmp_path: Path, log: str) -> None:
-    """Input under the run's own id, as a server sends it again, goes on with it; also before its steps are stored."""
-    with Held(tmp_path / "runs.db") as saver:
-        first, called = fails(1), threading.Event()
-        model = scripted(usage=used(), log=log, during=called.set)
-        entered: list[str] = []
-
-        def call(state: State) -> Any:
-            entered.append("in")
-            return {"log": [str(model.invoke("hello").content)]}
-
-        app = with_ledger(line(saver, first=first, a=call, b=call), budget=Budget(turns=1))
-        config: Any = {**CONFIG, "metadata": {"run_id": "r"}}
-        tried(app, config=config)
-        saver.hold = called
-        with pytest.raises(BudgetExhausted):
-            app.invoke({"log": []}, config, durability="async")
-        with pytest.raises(BudgetExhausted, match="has ended"):
-            app.invoke({"log": []}, config, durability="async")
-
-        assert (["in"] * 2, 1, 1, []) == (
-            entered,
-            dispatches(log),
-            saver.ledger.usage("r").calls,
-            saver.ledger.verify(),
-        )
-
-
-class Failing(LedgerSaver):
-    """Stores no checkpoint of a thread that has none, the first time."""
-
-    fails = True
-
-    def put(self, *args: Any) -> Any:
-        """As the saver's."""
-        if self.fails:
-            self.fails = False
-            raise Boom("put")
-        return super().put(*args)
-
-
-def test_l37_a_call_whose_run_was_never_stored_is_no_other_runs(tmp_path: Path, log: str) -> None:
-    """Under exit a run may be lost as a whole; the next one on its thread has a budget that nobody has used."""
-    with Failing(tmp_path / "runs.db") as saver:
-        model = scripted(usage=used(), log=log)
-        calling = line(saver, a=lambda state: {"log": [str(model.invoke("hello").content)]})
-        tried(with_ledger(calling), durability="exit")
-        tried(with_ledger(line(saver, a=says("a"))), durability="exit")
-        (run,) = saver.ledger.runs()
-
-        assert (1, 0, []) == (dispatches(log), saver.ledger.usage(run.run_id).calls, saver.ledger.verify())
-
-
-def test_l47_what_is_done_again_at_an_old_checkpoint_is_another_runs(acts: Acts, log: str) -> None:
-    """Its question is answered anew: the run that branches off has a budget of its own, and the old one's stands."""
-    model = scripted(usage=used(), log=log)
-
-    def node(state: State) -> Any:
-        return {"log": [str(interrupt("go?")), str(model.invoke("hello").content)]}
-
-    app = with_ledger(line(acts.saver, a=node, b=says("b")), budget=Budget(turns=1))
-    acts.run(app)
-    old = app.get_state(CONFIG).config
-    acts.run(app, Command(resume="1"))
-    acts.run(app, Command(resume="2"), config=old)
-
-    acts.lease()  # by now, its end is stored
-    usages = [acts.saver.ledger.usage(run.run_id).calls for run in acts.saver.ledger.runs()]
-    assert (2, [1, 1], []) == (dispatches(log), usages, acts.saver.ledger.verify())
-
-
-def test_l33_what_a_node_leaves_running_counts(saver: LedgerSaver, loop: asyncio.AbstractEventLoop, log: str) -> None:
-    """A task that nobody waits for calls a model when its node has ended, and is bounded as its run is."""
-    model = scripted(usage=used(), log=log)
-    ended = asyncio.Event()
-    left: list[asyncio.Task[Any]] = []
-
-    async def call() -> None:
-        await ended.wait()
-        await model.ainvoke("hello")
-        await model.ainvoke("hello")
-
-    async def leaves(state: State) -> Any:
-        left.append(asyncio.create_task(call()))
-        return {"log": ["left"]}
-
-    async def waits(state: State) -> Any:
-        ended.set()
-        (error,) = await asyncio.gather(*left, return_exceptions=True)
-        return {"log": [error.code]}
-
-    app = with_ledger(line(saver, a=leaves, b=waits), budget=Budget(turns=1))
-    given = loop.run_until_complete(app.ainvoke({"log": []}, CONFIG))
-    usage = saver.ledger.usage(saver.ledger.runs()[0].run_id)
-    assert (["left", "budget_exhausted"], 1, 1) == (given["log"], dispatches(log), usage.calls)
 
 
 # -- limits on record
