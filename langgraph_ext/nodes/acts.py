@@ -26,7 +26,7 @@ from langgraph_ext.ledger.effect_rows import Held
 from langgraph_ext.ledger.effects import Begun, Done, InDoubt, ToCall
 from langgraph_ext.ledger.encoded import Encoded, encode, value_of
 from langgraph_ext.ledger.frames import FrameKey
-from langgraph_ext.nodes.callables import check_takes_one, is_async, left_unawaited, name_of
+from langgraph_ext.nodes.callables import check_takes, is_async, left_unawaited, name_of
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.fenced import Fenced
 from langgraph_ext.nodes.place import Place
@@ -93,7 +93,7 @@ class Actor:
         """As `Frame.inside`."""
         if not callable(fn) or is_async(fn):
             raise InvalidArgument(f"inside: {name_of(fn)} is no plain function; a transaction waits for nobody")
-        check_takes_one(fn, "inside", "tx")
+        check_takes(fn, "inside", "tx")
         if self._inside is None:
             raise InvalidArgument("inside: the body has ended; what belongs to its end must be registered before")
         self._inside.append(partial(_without_signals, fn))
@@ -108,7 +108,7 @@ class Actor:
         """As `Frame.once`."""
         if is_async(call):
             raise InvalidArgument(f"effect {name!r}: {name_of(call)} is async; write `await frame.aonce(…)`")
-        check_takes_one(call, f"effect {name!r}", "the key")
+        check_takes(call, f"effect {name!r}", "the key")
         wanted = self._wanted(name, payload, part, named)
         begun = self._fenced.commit(self._begin(wanted))
         if isinstance(begun, Done):
@@ -123,7 +123,7 @@ class Actor:
         self, name: str, payload: Any, call: Callable[[str], Any], *, part: str | None, named: Named
     ) -> Any:
         """As `Frame.aonce`."""
-        check_takes_one(call, f"effect {name!r}", "the key")
+        check_takes(call, f"effect {name!r}", "the key")
         wanted = self._wanted(name, payload, part, named)
         begun = await self._fenced.acommit(self._begin(wanted))
         if isinstance(begun, Done):

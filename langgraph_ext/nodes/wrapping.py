@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, overload
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger.attempts import EffectClass
 from langgraph_ext.nodes import door
-from langgraph_ext.nodes.callables import check_takes_one, is_async, is_generator, name_of
+from langgraph_ext.nodes.callables import check_takes, is_async, is_generator, name_of
 from langgraph_ext.nodes.called import Called, called_with, own
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.frames import entered, left
@@ -94,7 +94,7 @@ def _declared(
     if (on_unknown == "probe") != (probe is not None):
         raise InvalidArgument('durable: on_unknown="probe" and probe=fn go together')
     if probe is not None:
-        check_takes_one(probe, "durable: probe", "the key")
+        check_takes(probe, "durable: probe", "the key")
     _check_kind(kind)
     if max_attempts is not None and (type(max_attempts) is not int or max_attempts < 1):
         raise InvalidArgument(f"durable: max_attempts is {max_attempts!r}; it must be a whole number from 1, or None")

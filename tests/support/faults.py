@@ -130,6 +130,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.support.killed_inside",
         "tests.support.killed_ledger",
         "tests.support.killed_spending",
+        "tests.support.killed_calls",
         "tests.support.leased",
         "tests.support.effects",
     ]
