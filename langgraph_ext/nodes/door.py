@@ -341,6 +341,7 @@ def _answered(
         families = {"recovery_required": RecoveryRequired, "budget_exhausted": BudgetExhausted}
         raise families.get(answer.code, AdmissionError)(answer.message, code=answer.code, details=answer.details)
     if isinstance(answer, Finished):
+        place.now.turns.catch_up(answer.asked)
         how, value = decoded(place, answer.writes)
         if how == "command":
             raise ParentCommand(value)

@@ -131,6 +131,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.support.killed_ledger",
         "tests.support.killed_spending",
         "tests.support.killed_calls",
+        "tests.support.killed_forks",
         "tests.support.leased",
         "tests.support.effects",
     ]
