@@ -121,6 +121,7 @@ def effect_node(effect: Effect, shown: Shown, *, named: bool = False) -> Node:
             "in doubt" if effect.in_doubt and effect.status is not EffectStatus.UNKNOWN else "",
             f"id {effect.effect_id}",
             f"{effect.tries} calls" if effect.tries > 1 else "",
+            "" if effect.again_of is None else f"again, of {effect.again_of}",
             "" if effect.receipt_type is None else shown(effect),
         ),
     )

@@ -21,6 +21,7 @@ from langgraph_ext.ledger import attempts, budgets, control, effects, inbox, lea
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, EffectClass
 from langgraph_ext.ledger.dimensions import Amounts
 from langgraph_ext.ledger.encoded import Encoded
+from langgraph_ext.ledger.forks import Met, asked_up_to
 from langgraph_ext.ledger.leases import Lease
 from langgraph_ext.ledger.overtaken import overtaken
 from langgraph_ext.ledger.owners import Owner
@@ -110,6 +111,8 @@ class Finished(NamedTuple):
     attempt: Attempt
     lease: Lease
     writes: bytes
+    asked: Sequence[Met]
+    """What its task has asked about effects of a fork, as far as this part of it has."""
 
 
 class NotStored(NamedTuple):
@@ -167,7 +170,7 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
         _refuse_another(entry, last)
         if (writes := _result_of(tx, entry, last, lease)) is not None:
             _give_back(tx, entry, lease)
-            return Finished(last, lease, writes)
+            return Finished(last, lease, writes, asked_up_to(tx, last))
     given_up, last = _ended(tx, entry, last, lease)
     found = _run_of(tx, entry, root)
     run: int = found["run"]

@@ -79,7 +79,7 @@ def to_cost_nusd(usd: object, *, up: bool) -> int:
     """
     if isinstance(usd, bool) or not isinstance(usd, int | float) or not 0 <= usd <= _MOST / 10**9:
         raise InvalidArgument(
-            f"Budget(price=…) returned {usd!r}; it must return US dollars, a finite number from 0",
+            f"Budget(price=…), or usage=, returned {usd!r}; it must return US dollars, a finite number from 0",
             code="invalid_usage",
         )
     return math.ceil(usd * 10**9) if up else round(usd * 10**9)

@@ -140,6 +140,7 @@ def _record(row: Row, in_doubt: bool, serde: Serde | None) -> Effect:
         receipt=None if row["receipt"] is None else value_of(row["receipt_type"], row["receipt"], serde),
         receipt_type=row["receipt_type"],
         compensate=row["compensate"],
+        again_of=row["again_of"],
         started_at=moment(row["started_us"]),
         ended_at=None if row["ended_us"] is None else moment(row["ended_us"]),
     )

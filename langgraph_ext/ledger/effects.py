@@ -58,6 +58,7 @@ __all__ = [
     "not_happened",
     "resolve",
     "status_after",
+    "use_name",
 ]
 
 _MOVES: Mapping[EffectStatus, frozenset[EffectStatus]] = {
@@ -154,7 +155,7 @@ def begin(
     held = find(tx, effect_id) or holder_of(tx, key)
     if held is not None:
         _check_same_act(held, name, payload_digest)
-    _use(tx, frame, name, part, effect_id, effect_id if held is None else held.effect_id, now_us)
+    use_name(tx, frame, name, part, effect_id, effect_id if held is None else held.effect_id, now_us)
     if held is None:
         about = {"name": name, "part": part, "payload_digest": payload_digest, "compensate": compensate}
         where = _place(frame, attempt)
@@ -341,7 +342,7 @@ def forget_uses(tx: Tx, attempt_id: str, *, epoch: int) -> None:
     tx.run("effect_uses_of_go_delete", attempt_id=attempt_id, epoch=epoch)
 
 
-def _use(tx: Tx, frame: FrameKey, name: str, part: str | None, asked_id: str, effect_id: str, now_us: int) -> None:
+def use_name(tx: Tx, frame: FrameKey, name: str, part: str | None, asked_id: str, effect_id: str, now_us: int) -> None:
     """Note that this go at the attempt has used a name; one that has not happened may be tried again."""
     use = {"attempt_id": frame.attempt_id, "epoch": frame.epoch, "name": name, "part": part or ""}
     used = tx.maybe("effect_use_get", **use)

@@ -20,6 +20,7 @@ def forget_thread(tx: Tx, thread_id: str) -> None:
     if tx.run("runs_delete", thread_id=thread_id):  # the others belong to runs
         tx.run("interrupts_delete", thread_id=thread_id)
         tx.run("effect_uses_delete", thread_id=thread_id)
+        tx.run("effect_forks_delete", thread_id=thread_id)
         tx.run("effects_delete", thread_id=thread_id)
         tx.run("attempts_delete", thread_id=thread_id)
         tx.run("visits_delete", thread_id=thread_id)
@@ -32,6 +33,7 @@ def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:
         if run is not None and run["thread_id"] == thread_id and tx.maybe("run_place", run=run["run"]) is None:
             tx.run("interrupts_of_run_delete", run=run["run"])
             tx.run("effect_uses_of_run_delete", run=run["run"])
+            tx.run("effect_forks_of_run_delete", run=run["run"])
             tx.run("effects_of_run_delete", run=run["run"])
             tx.run("attempts_of_run_delete", run=run["run"])
             tx.run("visits_of_run_delete", run=run["run"])

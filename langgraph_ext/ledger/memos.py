@@ -17,12 +17,13 @@ from typing import NamedTuple
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import ConflictError, InvalidArgument
+from langgraph_ext.ledger.attempts import Attempt, find
 from langgraph_ext.ledger.encoded import Encoded, Serde, value_of
 from langgraph_ext.ledger.frames import FrameKey, check_frame
 from langgraph_ext.ledger.records import Memo
 from langgraph_ext.ledger.rows import moment, run_named, text_or_none
 
-__all__ = ["ask_memos", "check_key", "memos_given_out", "read", "write"]
+__all__ = ["ask_memos", "check_key", "memos_given_out", "read", "read_of_visit", "write"]
 
 MOST_BYTES = 2 * 1024 * 1024
 """Of a value, as it is stored."""
@@ -65,6 +66,23 @@ def read(tx: Tx, frame: FrameKey, *, key: str, owner: str | None) -> Encoded | N
     return None if row is None else Encoded(row["value_type"], row["value"])
 
 
+def read_of_visit(tx: Tx, frame: FrameKey, *, key: str) -> Encoded | None:
+    """As `read`, if an attempt of this very visit has written it, or if its key says that it never changes.
+
+    Raises:
+        ConflictError: The frame is no longer this one (`attempt_mismatch`).
+    """
+    attempt = check_frame(tx, frame)
+    row = tx.maybe("memo_get", run=frame.run, key=key, **_owner(tx, frame, key, None)._asdict())
+    if row is None:
+        return None
+    writer = find(tx, row["attempt_id"])
+    is_own = writer is not None and _visit(writer) == _visit(attempt)
+    if not is_own and not key.startswith(_ONCE):
+        return None
+    return Encoded(row["value_type"], row["value"])
+
+
 def write(tx: Tx, frame: FrameKey, *, key: str, owner: str | None, value: Encoded, now_us: int) -> None:
     """Keep a value under a key.
 
@@ -102,6 +120,11 @@ def write(tx: Tx, frame: FrameKey, *, key: str, owner: str | None, value: Encode
         attempt_id=frame.attempt_id,
         now_us=now_us,
     )
+
+
+def _visit(attempt: Attempt) -> tuple[str, str, int]:
+    """Which part of which task of its thread an attempt executes."""
+    return attempt.checkpoint_id, attempt.task_id, attempt.ordinal
 
 
 def _owner(tx: Tx, frame: FrameKey, key: str, owner: str | None) -> _Owner:

@@ -261,11 +261,15 @@ def _refuse_stopped(tx: Tx, asked: Asked, run: Row) -> None:
 
 
 def _refuse_unbounded(asked: Asked, limits: Amounts) -> None:
-    missing = None
-    if asked.bound.tokens is None and limits.keys() & {Dimension.TOKENS, Dimension.COST_USD}:
-        missing = "the model states no limit of its output; give it max_tokens, or the budget Budget(tokens_per_call=…)"
-    elif asked.bound.cost_nusd is None and Dimension.COST_USD in limits:
-        missing = "no price is known; attach the graph with Budget(price=…)"
+    missing, bound = None, asked.bound
+    no_cost = Dimension.COST_USD in limits and bound.cost_nusd is None
+    if bound.tokens is None and (no_cost or Dimension.TOKENS in limits):
+        missing = (
+            "the model states no limit of its output; give it max_tokens (and frame.call the prompt= as well), or the "
+            "budget Budget(tokens_per_call=…)"
+        )
+    elif no_cost:
+        missing = "no price is known; attach the graph with Budget(price=…), or give frame.call max_cost_usd="
     if missing is not None:
         raise AdmissionError(
             f"node {asked.node!r}: the run's budget limits {' and '.join(sorted(limits))}, and what this call may use "

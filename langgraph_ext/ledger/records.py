@@ -342,6 +342,8 @@ class Effect:
     """`"json"`, or the serde's type tag; None if there is no receipt."""
     compensate: str | None
     """The importable name of the function that undoes it."""
+    again_of: str | None
+    """The effect that did the same in the run that this one was forked from, if a fork chose to act again."""
     started_at: datetime
     ended_at: datetime | None
 

@@ -21,7 +21,7 @@ from langgraph_ext.ledger.records import Visit, VisitStatus
 from langgraph_ext.ledger.rows import at_least, moment, one_of, run_named, text_or_none
 from langgraph_ext.ledger.visit_rows import numbered_in
 
-__all__ = ["ask_visits", "error_of", "visits_of"]
+__all__ = ["ask_visits", "error_of", "inherited_places", "visits_of"]
 
 
 def ask_visits(
@@ -115,7 +115,7 @@ def visits_of(tx: Tx, run: Row, *, inherited: bool = False, keys: Sequence[Key] 
     """
     paths = NodePaths(tx)
     if inherited:
-        for owner, checkpoint_ids in _inherited(tx, run):
+        for owner, checkpoint_ids in inherited_places(tx, run):
             theirs = (key for id in checkpoint_ids for key in sorted(calls_of_run(tx, owner, id, id)))
             for _, tally in _tallies(tx, paths, theirs, numbered_in(tx, owner["run"])):
                 yield _visit(owner["run_id"], tally, transition=0, inherited=True)
@@ -187,7 +187,7 @@ def _visit(run_id: str, tally: Tally, *, transition: int, inherited: bool) -> Vi
     )
 
 
-def _inherited(tx: Tx, run: Row) -> list[tuple[Row, list[str]]]:
+def inherited_places(tx: Tx, run: Row) -> list[tuple[Row, list[str]]]:
     """The root checkpoints whose visits led to a fork, by the run they belong to, the oldest first.
 
     Up from where it branched off, as long as the run is the one that was forked (or the one that that one was forked

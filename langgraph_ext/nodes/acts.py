@@ -10,7 +10,7 @@ import inspect
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
@@ -26,9 +26,10 @@ from langgraph_ext.ledger.effect_rows import Held
 from langgraph_ext.ledger.effects import Begun, Done, InDoubt, ToCall
 from langgraph_ext.ledger.encoded import Encoded, encode, value_of
 from langgraph_ext.ledger.frames import FrameKey
-from langgraph_ext.nodes.callables import check_takes_one, is_async, left_unawaited, name_of
+from langgraph_ext.nodes.callables import check_takes, is_async, left_unawaited, name_of
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.fenced import Fenced
+from langgraph_ext.nodes.forked import Forked
 from langgraph_ext.nodes.place import Place
 from langgraph_ext.saver.refusals import refuse
 
@@ -72,6 +73,8 @@ class _Wanted:
     part: str | None
     key: Key
     payload_digest: str
+    effect_id: str
+    """For the case that it begins."""
 
 
 class Actor:
@@ -85,6 +88,7 @@ class Actor:
         """Whether somebody let it repeat what is in doubt."""
         self._own_lease = own_lease
         self._fenced = Fenced(place, key)
+        self._forked = Forked(place, key, self._fenced, declared.on_fork)
         self._inside: list[Callable[[AppTx], object]] | None = []
         self.calling: set[str] = set()
         """Ids of the effects whose calls are running."""
@@ -93,7 +97,7 @@ class Actor:
         """As `Frame.inside`."""
         if not callable(fn) or is_async(fn):
             raise InvalidArgument(f"inside: {name_of(fn)} is no plain function; a transaction waits for nobody")
-        check_takes_one(fn, "inside", "tx")
+        check_takes(fn, "inside", "tx")
         if self._inside is None:
             raise InvalidArgument("inside: the body has ended; what belongs to its end must be registered before")
         self._inside.append(partial(_without_signals, fn))
@@ -108,11 +112,14 @@ class Actor:
         """As `Frame.once`."""
         if is_async(call):
             raise InvalidArgument(f"effect {name!r}: {name_of(call)} is async; write `await frame.aonce(…)`")
-        check_takes_one(call, f"effect {name!r}", "the key")
+        check_takes(call, f"effect {name!r}", "the key")
         wanted = self._wanted(name, payload, part, named)
+        receipt = self._forked.receipt(wanted)
+        if receipt is not None:
+            return self._receipt(receipt)
         begun = self._fenced.commit(self._begin(wanted))
         if isinstance(begun, Done):
-            return self._receipt(begun.effect)
+            return self._receipt(begun.effect.receipt)
         if isinstance(begun, ToCall):
             return self._called(begun.effect, call)
         if self._declared.on_unknown == "probe" and not begun.live:
@@ -123,11 +130,14 @@ class Actor:
         self, name: str, payload: Any, call: Callable[[str], Any], *, part: str | None, named: Named
     ) -> Any:
         """As `Frame.aonce`."""
-        check_takes_one(call, f"effect {name!r}", "the key")
+        check_takes(call, f"effect {name!r}", "the key")
         wanted = self._wanted(name, payload, part, named)
+        receipt = await self._forked.areceipt(wanted)
+        if receipt is not None:
+            return self._receipt(receipt)
         begun = await self._fenced.acommit(self._begin(wanted))
         if isinstance(begun, Done):
-            return self._receipt(begun.effect)
+            return self._receipt(begun.effect.receipt)
         if isinstance(begun, ToCall):
             return await self._acalled(begun.effect, call)
         if self._declared.on_unknown == "probe" and not begun.live:
@@ -212,7 +222,7 @@ class Actor:
             answer = self._declared.probe(effect.key.text)
         except EffectNotDone:
             self._fenced.commit(partial(effects.not_happened, effect_id=effect.effect_id))
-            return self._called(self._fenced.commit(self._begin(wanted)).effect, call)
+            return self._called(self._fenced.commit(self._begin(_anew(wanted))).effect, call)
         self._check_probed(effect, answer)
         self._fenced.commit(partial(effects.commit, effect_id=effect.effect_id, receipt=self._packed(answer)))
         return answer
@@ -223,7 +233,7 @@ class Actor:
             answer = await _awaited(self._declared.probe(effect.key.text))
         except EffectNotDone:
             await self._fenced.acommit(partial(effects.not_happened, effect_id=effect.effect_id))
-            return await self._acalled((await self._fenced.acommit(self._begin(wanted))).effect, call)
+            return await self._acalled((await self._fenced.acommit(self._begin(_anew(wanted)))).effect, call)
         self._check_probed(effect, answer)
         await self._fenced.acommit(partial(effects.commit, effect_id=effect.effect_id, receipt=self._packed(answer)))
         return answer
@@ -269,7 +279,7 @@ class Actor:
     def _begin(self, wanted: _Wanted) -> Callable[..., Begun]:
         return partial(
             effects.begin,
-            effect_id=uuid.uuid4().hex,
+            effect_id=wanted.effect_id,
             name=wanted.name,
             part=wanted.part,
             key=wanted.key,
@@ -292,14 +302,19 @@ class Actor:
             raise InvalidArgument(f"effect {name!r}: {error}; give what JSON can hold, or what names it") from error
         rounds = self.key.iteration_path
         key = key_for(self._run_id, place.part, name, part, iteration_path=rounds, key=given.key, base=given.base_key)
-        return _Wanted(name=name, part=part, key=key, payload_digest=digest)
+        return _Wanted(name=name, part=part, key=key, payload_digest=digest, effect_id=uuid.uuid4().hex)
 
     def _packed(self, answer: Any) -> Encoded:
         return encode(answer, self._place.saver.serde, what="receipt")
 
-    def _receipt(self, effect: Held) -> Any:
-        assert effect.receipt is not None, "a committed effect has one"
-        return value_of(effect.receipt.type, effect.receipt.data, self._place.saver.serde)
+    def _receipt(self, receipt: Encoded | None) -> Any:
+        assert receipt is not None, "a committed effect has one"
+        return value_of(receipt.type, receipt.data, self._place.saver.serde)
+
+
+def _anew(wanted: _Wanted) -> _Wanted:
+    """The same behind one that has not happened: an effect of its own."""
+    return replace(wanted, effect_id=uuid.uuid4().hex)
 
 
 def _answered(effect: Held, answer: Any) -> Any:

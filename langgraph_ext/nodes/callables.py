@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph_ext.errors import InvalidArgument
 
-__all__ = ["check_takes_one", "is_async", "is_generator", "left_unawaited", "name_of"]
+__all__ = ["check_takes", "is_async", "is_generator", "left_unawaited", "name_of"]
 
 
 def name_of(fn: Any) -> str:
@@ -33,20 +33,21 @@ def _bodies(fn: Any) -> tuple[Any, ...]:
     return (fn, type(fn).__call__) if callable(fn) else ()
 
 
-def check_takes_one(fn: Any, who: str, given: str) -> None:
-    """A function that will be called with one argument is one that can be.
+def check_takes(fn: Any, who: str, given: str | None = None) -> None:
+    """A function that will be called with one argument, or with none, is one that can be.
 
     Args:
         fn: What was handed over.
         who: The beginning of the message.
-        given: What it will be called with, in words.
+        given: What it will be called with, in words; None for nothing.
 
     Raises:
         InvalidArgument: It is no function, a generator, or cannot be called so. What does not tell its parameters, as
             some of C's functions, passes.
     """
+    called = "nothing" if given is None else given
     if not callable(fn):
-        raise InvalidArgument(f"{who}: {name_of(fn)} is no function; give one, which is then called with {given}")
+        raise InvalidArgument(f"{who}: {name_of(fn)} is no function; give one, which is then called with {called}")
     if is_generator(fn):
         raise InvalidArgument(f"{who}: {name_of(fn)} is a generator, of which a call runs nothing; give a function")
     try:
@@ -54,10 +55,10 @@ def check_takes_one(fn: Any, who: str, given: str) -> None:
     except (ValueError, TypeError):
         return
     try:
-        signature.bind(given)
+        signature.bind(*(() if given is None else (given,)))
     except TypeError as error:
-        why = f"{name_of(fn)} cannot be called with {given} alone: {error}"
-        raise InvalidArgument(f"{who}: {why}; give a function of one argument") from None
+        why, count = f"{name_of(fn)} cannot be called with {called} alone: {error}", "one" if given else "no"
+        raise InvalidArgument(f"{who}: {why}; give a function of {count} argument") from None
 
 
 def left_unawaited(answer: Any) -> bool:

@@ -22,9 +22,12 @@ class Declared:
     """`stop`, `retry` or `probe`."""
     probe: Callable[[str], Any] | None
     accepts_steering: bool
+    on_fork: str
+    """`act`, `ask` or `reuse`."""
 
     @property
     def told(self) -> dict[str, str | int | None]:
         """What of it makes a node another one, as plain values."""
         options = {"kind": self.kind, "max_attempts": self.max_attempts, "on_unknown": self.on_unknown}
-        return {"effect": str(self.effect), **options}
+        forked = {} if self.on_fork == "act" else {"on_fork": self.on_fork}  # as it was before there was a choice
+        return {"effect": str(self.effect), **options, **forked}

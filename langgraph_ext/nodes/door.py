@@ -26,6 +26,7 @@ from langgraph_ext.ledger.unsettled import Unsettled
 from langgraph_ext.nodes.acts import Actor
 from langgraph_ext.nodes.attempt import Running, decoded
 from langgraph_ext.nodes.called import Called
+from langgraph_ext.nodes.calls import Calls
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.frames import Frame
 from langgraph_ext.nodes.memos import Memos
@@ -340,6 +341,7 @@ def _answered(
         families = {"recovery_required": RecoveryRequired, "budget_exhausted": BudgetExhausted}
         raise families.get(answer.code, AdmissionError)(answer.message, code=answer.code, details=answer.details)
     if isinstance(answer, Finished):
+        place.now.turns.catch_up(answer.asked)
         how, value = decoded(place, answer.writes)
         if how == "command":
             raise ParentCommand(value)
@@ -369,6 +371,7 @@ def _answered(
         steering=tuple(value_of(each.type, each.data, place.saver.serde) for each in answer.steering),
         memo=Memos(place, key),
         _actor=actor,
+        _calls=Calls(place, key, answer.lease, caller.invocation),
     )
     place.saver.holds.begin(answer.lease)
     return Running(place=place, attempt=attempt, frame=frame, actor=actor, gives_back=own_lease)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+from langchain_core.messages import MessageLikeRepresentation
 
 from langgraph_ext.database import AppTx
 from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.nodes.acts import Actor, Named
+from langgraph_ext.nodes.calls import Calls, Memo, Said
 from langgraph_ext.nodes.memos import Memos
 from langgraph_ext.saver.acting import ATTEMPT
 
@@ -48,6 +51,7 @@ class Frame:
     memo: Memos
     """Small values that the node keeps between its attempts and its rounds."""
     _actor: Actor = field(repr=False)
+    _calls: Calls = field(repr=False)
 
     def inside(self, fn: Callable[[AppTx], object]) -> None:
         """Have `fn(tx)` write to the application's own tables, in the transaction that stores the attempt's success.
@@ -112,6 +116,68 @@ class Frame:
     ) -> Any:
         """As `once`, for a call that is awaited. A plain function that answers at once will do; it holds the loop."""
         return await self._actor.aonce(name, payload, call, part=part, named=Named(key, base_key))
+
+    def call(
+        self,
+        model: str,
+        fn: Callable[[], Any],
+        *,
+        prompt: str | Sequence[MessageLikeRepresentation] | None = None,
+        max_tokens: int | None = None,
+        max_cost_usd: float | None = None,
+        usage: Callable[[Any], Mapping[str, Any] | None] | None = None,
+        memo: Memo | None = None,
+        kind: Literal["model", "tool"] = "model",
+        role: str | None = None,
+    ) -> Any:
+        """Call a model, or something else that is paid for, which is no chat model of LangChain's, and give its answer.
+
+        What it may use is reserved before it is called; behind it, what `usage` reports is stored instead. With `memo=`
+        the answer is kept in the same commit: an attempt that comes here again is given it, and pays nothing. The next
+        round of a loop pays for an answer of its own, unless the key begins with `once:`.
+
+        Args:
+            model: `"provider:model"`, or the model alone.
+            fn: Called with nothing; makes the one call. Not around LangChain's chat models, which count themselves.
+            prompt: What it is given: text, or messages. Its tokens are estimated, as a chat model's; it is not stored.
+            max_tokens: The most tokens that it may answer, as it is told itself. With `prompt` it bounds the call;
+                without, only `Budget(tokens_per_call=…)` does.
+            max_cost_usd: The most US dollars that it may cost; else `Budget(price=…)` of its tokens says so.
+            usage: `usage(answer)` returns what was used: a dict of `input_tokens`, `output_tokens`, `cache_read`,
+                `cache_creation`, `tool_calls`, `cost_usd`, or LangChain's `usage_metadata`. What it leaves out stays
+                reserved.
+            memo: A key of `memo` to keep the answer under; or the key and a function, `memo=("draft", get_text)`: what
+                that makes of the answer is kept, and given back, the first time too.
+            kind: `"tool"` for what is no model: it takes no turn, and no tokens but those that are told.
+            role: What the call is for, for whoever lists them.
+
+        Raises:
+            InvalidArgument: `fn` is async or takes arguments, an amount can be none, a memo's key is used twice in the
+                attempt: nothing was called then. Or what `usage` returned can be none (`invalid_usage`), or the answer
+                cannot be kept: it was called, which is on record.
+            BudgetExhausted: It would use more than is left; as a signal to LangGraph, as are the next.
+            AdmissionError: The run was cancelled (`cancelled`), too many visits have failed (`fail_fast`), or tokens or
+                cost are limited and nobody can tell its bound (`call_unbounded`).
+            ConflictError: The attempt is no longer this one (`attempt_mismatch`), or somebody who has taken the thread
+                over has given the call up (`call_conflict`).
+        """
+        return self._calls.call(fn, Said(model, prompt, max_tokens, max_cost_usd, usage, memo, kind, role))
+
+    async def acall(
+        self,
+        model: str,
+        fn: Callable[[], Any],
+        *,
+        prompt: str | Sequence[MessageLikeRepresentation] | None = None,
+        max_tokens: int | None = None,
+        max_cost_usd: float | None = None,
+        usage: Callable[[Any], Mapping[str, Any] | None] | None = None,
+        memo: Memo | None = None,
+        kind: Literal["model", "tool"] = "model",
+        role: str | None = None,
+    ) -> Any:
+        """As `call`, for a function that is awaited. A plain one that answers at once will do; it holds the loop."""
+        return await self._calls.acall(fn, Said(model, prompt, max_tokens, max_cost_usd, usage, memo, kind, role))
 
 
 def frame() -> Frame:

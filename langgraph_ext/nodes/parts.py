@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from langgraph_ext.errors import AdmissionError
 from langgraph_ext.ledger.attempts import Part
 from langgraph_ext.nodes.called import Called
+from langgraph_ext.nodes.turns import Turns
 
 __all__ = ["Try", "try_of"]
 
@@ -50,6 +51,8 @@ class Try:
         self._called_itself = False
         self.recorded: Sequence[Part] | None = None
         """The parts that were on record when it began; None until somebody has looked."""
+        self.turns = Turns()
+        """What it asks about effects of a fork."""
 
     def is_first_of_its_own(self) -> bool:
         """Whether the task's own function is called now for the first time; later it calls itself."""

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar, overload
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger.attempts import EffectClass
 from langgraph_ext.nodes import door
-from langgraph_ext.nodes.callables import check_takes_one, is_async, is_generator, name_of
+from langgraph_ext.nodes.callables import check_takes, is_async, is_generator, name_of
 from langgraph_ext.nodes.called import Called, called_with, own
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.frames import entered, left
@@ -28,6 +28,7 @@ __all__ = ["durable"]
 R = TypeVar("R")
 Effect = Literal["none", "write", "opaque"]
 OnUnknown = Literal["stop", "retry", "probe"]
+OnFork = Literal["act", "ask", "reuse"]
 
 
 @overload
@@ -43,6 +44,7 @@ def durable(
     on_unknown: OnUnknown = "stop",
     probe: Callable[[str], Any] | None = None,
     accepts_steering: bool = False,
+    on_fork: OnFork = "act",
 ) -> Callable[[Callable[..., R]], Callable[..., R]]: ...
 
 
@@ -56,6 +58,7 @@ def durable(
     on_unknown: OnUnknown = "stop",
     probe: Callable[[str], Any] | None = None,
     accepts_steering: bool = False,
+    on_fork: OnFork = "act",
 ) -> Any:
     """Make a node function durable: once its result is stored, its body does not run again for that visit.
 
@@ -74,16 +77,26 @@ def durable(
         probe: `probe(key)` returns the receipt, or raises `EffectNotDone`. None is neither: the effect stays in doubt,
             and the run stops (`recovery_required`). It may be async if `fn` is.
         accepts_steering: Whether its attempts are given what others have told the run, in `frame.steering`.
+        on_fork: What a fork, or a replay, does that comes to an effect which the run it was forked from had committed
+            with the same name and payload: `"act"`, under a key of its own; `"ask"`, by a question of LangGraph's, that
+            is answered `"reuse"`, `"act"` or `"stop"`; `"reuse"`, give the old receipt back. Effects with `key=` or
+            `base_key=` are known again by that. For `effect="write"`.
 
     Raises:
         InvalidArgument: An option is none of these, or they contradict each other; or `fn` is a generator or a class.
     """
-    declared = _declared(effect, kind, max_attempts, on_unknown, probe, bool(accepts_steering))
+    declared = _declared(effect, kind, max_attempts, on_unknown, probe, bool(accepts_steering), on_fork)
     return _wrapped(fn, declared) if fn is not None else functools.partial(_wrapped, declared=declared)
 
 
 def _declared(
-    effect: str, kind: str | None, max_attempts: int | None, on_unknown: str, probe: Any, accepts_steering: bool
+    effect: str,
+    kind: str | None,
+    max_attempts: int | None,
+    on_unknown: str,
+    probe: Any,
+    accepts_steering: bool,
+    on_fork: str,
 ) -> Declared:
     if effect not in ("none", "write", "opaque"):
         raise InvalidArgument(f'durable: effect is {effect!r}; it must be "none", "write" or "opaque"')
@@ -93,8 +106,12 @@ def _declared(
         raise InvalidArgument(f'durable: on_unknown={on_unknown!r} is for effect="write"; effect is {effect!r}')
     if (on_unknown == "probe") != (probe is not None):
         raise InvalidArgument('durable: on_unknown="probe" and probe=fn go together')
+    if on_fork not in ("act", "ask", "reuse"):
+        raise InvalidArgument(f'durable: on_fork is {on_fork!r}; it must be "act", "ask" or "reuse"')
+    if on_fork != "act" and effect != "write":
+        raise InvalidArgument(f'durable: on_fork={on_fork!r} is for effect="write"; effect is {effect!r}')
     if probe is not None:
-        check_takes_one(probe, "durable: probe", "the key")
+        check_takes(probe, "durable: probe", "the key")
     _check_kind(kind)
     if max_attempts is not None and (type(max_attempts) is not int or max_attempts < 1):
         raise InvalidArgument(f"durable: max_attempts is {max_attempts!r}; it must be a whole number from 1, or None")
@@ -105,6 +122,7 @@ def _declared(
         on_unknown=on_unknown,
         probe=probe,
         accepts_steering=accepts_steering,
+        on_fork=on_fork,
     )
 
 

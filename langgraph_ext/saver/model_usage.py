@@ -18,7 +18,7 @@ from langgraph_ext.ledger.budgets import Budget, Price
 from langgraph_ext.ledger.dimensions import to_cost_nusd
 from langgraph_ext.ledger.model_calls import Bound, Reported
 
-__all__ = ["bound_of", "bytes_of", "model_of", "priced", "reported_of"]
+__all__ = ["bound_of", "bounded", "bytes_of", "model_of", "priced", "reported_of"]
 
 _MARGIN = 1.25
 """By how much an estimate of a prompt is exceeded to be a bound."""
@@ -48,11 +48,30 @@ def bound_of(
     Raises:
         InvalidArgument: The price is no price (`invalid_usage`).
     """
-    price = None if budget is None else budget.price
     model = model_of(params, metadata) or ""
-    answer = _output_limit(params, metadata)
-    if answer is not None:
-        prompt = math.ceil(_MARGIN * count_tokens_approximately(messages, tools=_tools(params)))
+    return bounded(messages, _output_limit(params, metadata), model=model, budget=budget, tools=_tools(params))
+
+
+def bounded(
+    messages: Sequence[BaseMessage] | None,
+    answer: int | None,
+    *,
+    model: str,
+    budget: Budget | None,
+    tools: list[Any] | None = None,
+) -> Bound:
+    """As `bound_of`, of a call whose model and output limit are known.
+
+    Args:
+        messages: The prompt; None if nobody knows it, and then only the budget bounds the call.
+        answer: The most tokens that the model may answer, if it has a limit.
+        model: Its name.
+        budget: As there.
+        tools: What the model is told of its tools.
+    """
+    price = None if budget is None else budget.price
+    if messages is not None and answer is not None:
+        prompt = math.ceil(_MARGIN * count_tokens_approximately(messages, tools=tools or []))
         usage = {"input_tokens": prompt, "output_tokens": answer}
         return Bound(prompt + answer, None if price is None else to_cost_nusd(price(model, usage), up=True))
     most = None if budget is None else budget.tokens_per_call

@@ -22,6 +22,7 @@ _BY_STATEMENT = {
     "lease_release": "giving the thread back",
     "lease_give_back": "giving the thread back",
     "effect_use_put": "looking up an effect",
+    "effect_fork_put": "meeting an effect of the run that was forked",
     "memo_put": "a memo",
     "inbox_add": "a message to a run",
     "inbox_consume": "taking a message in",

@@ -130,6 +130,8 @@ _CONTEXT.set_forkserver_preload(
         "tests.support.killed_inside",
         "tests.support.killed_ledger",
         "tests.support.killed_spending",
+        "tests.support.killed_calls",
+        "tests.support.killed_forks",
         "tests.support.leased",
         "tests.support.scripted",
         "tests.support.effects",

@@ -1,4 +1,4 @@
--- Queries of the engine (see migrations/0013_agent.sql).
+-- Queries of the engine (see migrations/0014_agent.sql).
 
 -- name: agent_call_close
 -- Compare-and-set: no row changes when it is open no more.

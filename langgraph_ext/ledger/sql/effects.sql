@@ -28,7 +28,8 @@ WHERE effect_id = :effect_id AND status = :expected;
 SELECT * FROM effect WHERE key = :key AND status <> 'not_happened';
 
 -- name: effect_record
-SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch
+SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch,
+    (SELECT before_id FROM effect_fork WHERE effect_fork.key = effect.key) AS again_of
 FROM effect LEFT JOIN run ON run.run = effect.run LEFT JOIN attempt ON attempt.attempt_id = effect.attempt_id
 WHERE effect.effect_id = :effect_id;
 
@@ -98,14 +99,16 @@ DELETE FROM effect WHERE run = :run;
 
 -- name: effects_page
 -- Oldest first. A rare listing: it looks at every effect.
-SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch
+SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch,
+    (SELECT before_id FROM effect_fork WHERE effect_fork.key = effect.key) AS again_of
 FROM effect JOIN run ON run.run = effect.run LEFT JOIN attempt ON attempt.attempt_id = effect.attempt_id
 WHERE (effect.started_us, effect.effect_id) > (:started_us, :effect_id)
 ORDER BY effect.started_us, effect.effect_id
 LIMIT :size;
 
 -- name: effects_page_of_run
-SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch
+SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch,
+    (SELECT before_id FROM effect_fork WHERE effect_fork.key = effect.key) AS again_of
 FROM effect JOIN run ON run.run = effect.run LEFT JOIN attempt ON attempt.attempt_id = effect.attempt_id
 WHERE effect.run = :run AND (effect.started_us, effect.effect_id) > (:started_us, :effect_id)
     AND (:status IS NULL OR effect.status = :status)
@@ -113,7 +116,8 @@ ORDER BY effect.started_us, effect.effect_id
 LIMIT :size;
 
 -- name: effects_page_of_thread
-SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch
+SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch,
+    (SELECT before_id FROM effect_fork WHERE effect_fork.key = effect.key) AS again_of
 FROM effect JOIN run ON run.run = effect.run LEFT JOIN attempt ON attempt.attempt_id = effect.attempt_id
 WHERE effect.thread_id = :thread_id AND (effect.started_us, effect.effect_id) > (:started_us, :effect_id)
     AND (:status IS NULL OR effect.status = :status)
@@ -121,7 +125,8 @@ ORDER BY effect.started_us, effect.effect_id
 LIMIT :size;
 
 -- name: effects_page_with_status
-SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch
+SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch,
+    (SELECT before_id FROM effect_fork WHERE effect_fork.key = effect.key) AS again_of
 FROM effect JOIN run ON run.run = effect.run LEFT JOIN attempt ON attempt.attempt_id = effect.attempt_id
 WHERE effect.status = :status AND (effect.started_us, effect.effect_id) > (:started_us, :effect_id)
 ORDER BY effect.started_us, effect.effect_id

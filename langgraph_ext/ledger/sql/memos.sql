@@ -1,7 +1,7 @@
 -- Queries of memos (see migrations/0010_memo.sql).
 
 -- name: memo_get
-SELECT value_type, value FROM memo
+SELECT value_type, value, attempt_id FROM memo
 WHERE run = :run AND scope = :scope AND place = :place AND node_path = :node_path AND key = :key;
 
 -- name: memo_put

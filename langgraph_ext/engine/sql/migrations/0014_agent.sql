@@ -1,4 +1,4 @@
--- 0013 agent
+-- 0014 agent
 --
 -- Adds     agent_release: definitions that runs are pinned to; agent_run, agent_task, agent_operation, agent_call,
 --          agent_ticket: the state machines of the engine; agent_commit: what was committed, by its key.
