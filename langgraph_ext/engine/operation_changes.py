@@ -24,7 +24,21 @@ from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.states import AgentStatus, CallState, OperationState
 from langgraph_ext.engine.tickets import Decision
 
-__all__ = ["Allow", "Begin", "CompleteOperation", "Deny", "Dispatch", "FailTry", "LoseCall", "SaveRaw"]
+__all__ = [
+    "KINDS",
+    "POLICIES",
+    "Allow",
+    "Begin",
+    "CompleteOperation",
+    "Deny",
+    "Dispatch",
+    "FailTry",
+    "LoseCall",
+    "SaveRaw",
+]
+
+KINDS = ("model", "tool", "delegate", "compaction")
+POLICIES = ("repeatable", "once", "keyed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ __all__ = ["Activate", "EndTask", "GoOn", "WaitFor"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activate:
-    """A worker begins to drive a task: one that is ready, or that an older epoch's worker was driving."""
+    """A worker begins to drive a task that is ready."""
 
     agent_task_id: str
 

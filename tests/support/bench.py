@@ -25,7 +25,45 @@ from langgraph_ext.ledger.renewal import Renewal
 from langgraph_ext.testing import FixedClock, fixed_ids
 from tests.support.agents import RELEASE, Stub, entry_of
 
-__all__ = ["Bench", "TracedTx", "commit_of", "opened", "traced"]
+__all__ = ["Bench", "Once", "StrikingStore", "Traces", "commit_of", "opened", "raises", "traced"]
+
+
+Strike = Callable[[RuntimeCommit, str], None]
+"""What happens beside a commit: it is given the commit, and `before` or `after`; it does something, or raises."""
+
+
+class StrikingStore(Store):
+    """A store in which something may happen beside a commit."""
+
+    strikes: list[Strike]
+
+    async def commit(self, wanted: RuntimeCommit, held: Held) -> Committed:
+        for strike in self.strikes:
+            strike(wanted, "before")
+        committed = await super().commit(wanted, held)
+        for strike in self.strikes:
+            strike(wanted, "after")
+        return committed
+
+
+class Once:
+    """A strike at the first commit of a kind, or the nth.
+
+    Args:
+        where: `before` or `after` it.
+        kind: What its key begins with.
+        act: What happens.
+        at: Which of them.
+    """
+
+    def __init__(self, where: str, kind: str, act: Callable[[], Any], *, at: int = 1) -> None:
+        self.where, self.kind, self.act, self.left = where, kind, act, at
+
+    def __call__(self, wanted: RuntimeCommit, where: str) -> None:
+        if where == self.where and wanted.key.startswith(self.kind):
+            self.left -= 1
+            if self.left == 0:
+                self.act()
 
 
 class Bench:
@@ -43,16 +81,17 @@ class Bench:
         self,
         path: str,
         *,
-        store: type[Store] = Store,
+        store: type[StrikingStore] = StrikingStore,
         connection: type[WriteConnection] = WriteConnection,
         clock_us: FixedClock | None = None,
         ids: Callable[[], str] | None = None,
     ) -> None:
         self.path = path
         self.clock = clock_us or FixedClock()
-        self.database = open_database(path, clock_us=self.clock, connection=connection)
+        self.database = open_database(path, fsync="normal", clock_us=self.clock, connection=connection)
         self.store = store(self.database, clock_us=self.clock, ids=ids or fixed_ids())
         self.renewal = Renewal(self.database)
+        self.store.strikes = []
         self._commits = 0
 
     def close(self) -> None:
@@ -103,6 +142,10 @@ class Bench:
         """Ask a root to end, as `ledger.cancel` does."""
         self.database.transact(control.ask_to_cancel(root_id, "now", reason, self.clock()))
 
+    def strike(self, where: str, kind: str, act: Callable[[], Any], *, at: int = 1) -> None:
+        """Let something happen before or after the nth commit whose key begins so."""
+        self.store.strikes.append(Once(where, kind, act, at=at))
+
     # -- what is stored
 
     def tree(self, root_id: str) -> Tree:
@@ -152,10 +195,14 @@ class Bench:
         tables = ("run", "task", "operation", "call", "ticket", "commit")
         return [self.all(f"SELECT * FROM agent_{table} ORDER BY 1, 2") for table in tables] + [self.events()]
 
-    def child(self, root_id: str, agent_run_id: str, *, loop_limit: int = 100, task: str | None = None) -> str:
+    def child(
+        self, root_id: str, agent_run_id: str, *, loop_limit: int = 100, behaviour: str = "rounds", seq: int = 1
+    ) -> str:
         """An agent run below a root, with a ready task of its own; returns the task."""
-        agent_task_id = task or f"task-of-{agent_run_id}"
-        self.database.transact(_insert_child, root_id, agent_run_id, agent_task_id, loop_limit, self.clock())
+        agent_task_id = f"task-of-{agent_run_id}"
+        self.database.transact(
+            _insert_child, root_id, agent_run_id, agent_task_id, behaviour, loop_limit, seq, self.clock()
+        )
         return agent_task_id
 
     def _next_key(self) -> str:
@@ -169,7 +216,16 @@ def commit_of(held: Held, *changes: Change, key: str, expected: Mapping[Ref, int
     return RuntimeCommit(root_id=root_id, key=key, changes=changes, expected=expected or {})
 
 
-def _insert_child(tx: Tx, root_id: str, agent_run_id: str, agent_task_id: str, loop_limit: int, now_us: int) -> None:
+def _insert_child(
+    tx: Tx,
+    root_id: str,
+    agent_run_id: str,
+    agent_task_id: str,
+    behaviour: str,
+    loop_limit: int,
+    ready_seq: int,
+    now_us: int,
+) -> None:
     root = tx.one("agent_run_get", agent_run_id=root_id)
     below = {"root_id": root_id, "agent_run_id": agent_run_id, "input": b"{}", "now_us": now_us}
     tx.run(
@@ -185,8 +241,8 @@ def _insert_child(tx: Tx, root_id: str, agent_run_id: str, agent_task_id: str, l
         loop_limit=loop_limit,
         deadline_us=None,
     )
-    named = {"agent_task_id": agent_task_id, "role": "react", "behaviour": "rounds", "version": 1}
-    tx.run("agent_task_insert", **below, **named, ready_seq=root["next_seq"])
+    named = {"agent_task_id": agent_task_id, "role": "react", "behaviour": behaviour, "version": 1}
+    tx.run("agent_task_insert", **below, **named, ready_seq=ready_seq)
 
 
 class TracedTx(Tx):
@@ -214,10 +270,10 @@ class TracedTx(Tx):
 Traces = list[tuple[str, list[tuple[str, str, dict[str, object]]], tuple[Any, ...]]]
 
 
-def traced(traces: Traces) -> type[Store]:
+def traced(traces: Traces) -> type[StrikingStore]:
     """A class of stores that note each transaction: its function's name, its queries, and its arguments."""
 
-    class TracedStore(Store):
+    class TracedStore(StrikingStore):
         async def transact(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
             trace: list[tuple[str, str, dict[str, object]]] = []
             traces.append((fn.__name__, trace, args))
@@ -229,6 +285,15 @@ def traced(traces: Traces) -> type[Store]:
             return await self.database.atransact(run)
 
     return TracedStore
+
+
+def raises(error: Exception) -> Callable[[], None]:
+    """An act that raises."""
+
+    def act() -> None:
+        raise error
+
+    return act
 
 
 @contextmanager
