@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine.applying import Applying, Change, Ref
+from langgraph_ext.engine.granting import regrant
 from langgraph_ext.engine.rows import decoded
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import leases
@@ -91,6 +92,8 @@ def commit(tx: Tx, wanted: RuntimeCommit, held: Held, *, now_us: int, ids: Calla
         raise leases.lost(held.thread_id, held.epoch, f"agent run {wanted.root_id!r} is not driven under it")
     for change in wanted.changes:
         change.apply(at)
+    if at.looks_again:  # now, as a scope that a request closes takes nothing back of what was committed with it
+        regrant(at)
     keep(tx, wanted, at.result, epoch=held.epoch, now_us=now_us)
     return Committed(at.result, again=False)
 
