@@ -132,6 +132,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.support.killed_spending",
         "tests.support.leased",
         "tests.support.effects",
+        "tests.support.killed_agents",
     ]
 )
 
