@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any
 
 from langgraph_ext.database import Tx
@@ -24,8 +24,8 @@ from langgraph_ext.errors import ConflictError, LangGraphExtError, LeaseError, S
 
 __all__ = ["Activation"]
 
-_READ_AGAIN = frozenset({"revision_conflict", "scope_closed"})
-"""Codes of conflicts that say that something has changed, and nothing of what the behaviour wanted."""
+_READ_AGAIN = frozenset({"revision_conflict", "scope_closed", "idempotency_conflict"})
+"""Codes of conflicts that say that somebody was first, and nothing of what the behaviour wanted."""
 
 
 class Activation:
@@ -57,7 +57,8 @@ class Activation:
                 await self._go_through(generator, runtime)
         except ConflictError as conflict:
             if conflict.code not in _READ_AGAIN:
-                await self._fail("node_outcome_invalid", f"its change is refused ({conflict.code})")
+                with suppress(ConflictError):  # the scope closes, or the task has ended: who was first has won
+                    await self._fail("node_outcome_invalid", f"its change is refused ({conflict.code})")
             await asyncio.sleep(0)
 
     async def _go_through(self, generator: AsyncGenerator[Outcome, Any], runtime: Runtime) -> None:
@@ -65,19 +66,18 @@ class Activation:
         while True:
             try:
                 outcome = await generator.asend(answer)
-                check(outcome, runtime)
             except StopAsyncIteration:
                 await self._fail("node_missing_terminal_outcome", "it ended without a result")
                 return
             except (LeaseError, StoreError):
                 raise
-            except LangGraphExtError as refused:
-                if refused.code != "node_outcome_invalid":
-                    raise
-                await self._fail(refused.code, str(refused.args[0]))
-                return
             except Exception as error:  # noqa: BLE001 - a behaviour's own; its text may hold payloads
                 await self._fail("node_implementation_failed", f"it raised {type(error).__name__}")
+                return
+            try:
+                check(outcome, runtime)
+            except LangGraphExtError as refused:
+                await self._fail(refused.code, str(refused.args[0]))
                 return
             answer = await self._write(outcome, runtime)
             if not isinstance(outcome, Progress):

@@ -59,6 +59,8 @@ class Applying:
     """A new id at each call."""
     result: dict[str, Any] = field(default_factory=dict)
     """What the commit answers; JSON."""
+    looks_again: bool = False
+    """Whether requests that wait for tickets are to be looked at, when all changes are applied (rule E26)."""
 
     @property
     def root(self) -> AgentRun:

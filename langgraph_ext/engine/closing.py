@@ -15,7 +15,7 @@ from langgraph_ext.engine.tickets import EXHAUSTED, settle_unused
 from langgraph_ext.ledger import runs
 from langgraph_ext.ledger.records import InboxKind, RunStatus
 
-__all__ = ["FAILED", "STOPPED", "cancel", "close", "end", "finish", "thread_of"]
+__all__ = ["FAILED", "STOPPED", "cancel", "close", "end", "finish", "succeed", "thread_of"]
 
 STOPPED = "stopped"
 FAILED = "task_failed"
@@ -41,11 +41,7 @@ def close(at: Applying, agent_run_id: str, reason: str, message: str) -> bool:
     """
     closed = [each for each in _scope(at, agent_run_id) if _shut(at, each, reason, message)]
     for each in closed:
-        for operation in _operations(at, each):
-            if operation.state in _NOT_BEGUN:
-                cancel(at, operation)
-            elif operation.state is OperationState.RAW:
-                _settle_raw(at, operation)
+        _cancel_operations(at, each)
     return any(each.agent_run_id == agent_run_id for each in closed)
 
 
@@ -63,16 +59,26 @@ def finish(at: Applying, agent_run_id: str) -> bool:
         Whether it has ended.
     """
     scope = [each for each in _scope(at, agent_run_id) if each.status is AgentStatus.CLOSING]
-    if any(each.state is OperationState.DISPATCHED for run in scope for each in _operations(at, run)):
+    if any(_is_busy(at, each) for each in scope):
         return False
     for each in reversed(scope):  # children before their root
-        for row in at.tx.all("agent_tasks_of_tree", root_id=at.root_id):
-            if row["agent_run_id"] == each.agent_run_id and not TaskState(row["state"]).ended:
-                _cancel_task(at, row["agent_task_id"], each.reason)
-        for operation in _operations(at, each):
-            settle_unused(at, operation.operation_id)
+        _leave_nothing(at, each)
         assert each.reason is not None
         end(at, each, _STATUS_OF.get(each.reason, AgentStatus.FAILED))
+    return True
+
+
+def succeed(at: Applying, agent_run_id: str, output: object) -> bool:
+    """End a scope that has its output, if nothing of it is under way: what its task has left behind is cancelled.
+
+    Returns:
+        Whether it has ended.
+    """
+    run = agent_run_of(at.tx, agent_run_id)
+    if _is_busy(at, run):
+        return False
+    _leave_nothing(at, run)
+    end(at, run, AgentStatus.SUCCEEDED, output=output)
     return True
 
 
@@ -125,6 +131,30 @@ def _shut(at: Applying, run: AgentRun, reason: str, message: str) -> bool:
 def _operations(at: Applying, run: AgentRun) -> list[Operation]:
     rows = at.tx.all("agent_operations_of_tree", root_id=at.root_id)
     return [Operation.from_row(row) for row in rows if row["agent_run_id"] == run.agent_run_id]
+
+
+def _is_busy(at: Applying, run: AgentRun) -> bool:
+    """Whether a call of it is under way."""
+    return any(each.state is OperationState.DISPATCHED for each in _operations(at, run))
+
+
+def _cancel_operations(at: Applying, run: AgentRun) -> None:
+    """Cancel what has not begun, and settle what has an answer."""
+    for operation in _operations(at, run):
+        if operation.state in _NOT_BEGUN:
+            cancel(at, operation)
+        elif operation.state is OperationState.RAW:
+            _settle_raw(at, operation)
+
+
+def _leave_nothing(at: Applying, run: AgentRun) -> None:
+    """Cancel the tasks and operations of an agent run that have not ended, and settle every ticket."""
+    for row in at.tx.all("agent_tasks_of_tree", root_id=at.root_id):
+        if row["agent_run_id"] == run.agent_run_id and not TaskState(row["state"]).ended:
+            _cancel_task(at, row["agent_task_id"], run.reason)
+    _cancel_operations(at, run)
+    for operation in _operations(at, run):
+        settle_unused(at, operation.operation_id)
 
 
 def _settle_raw(at: Applying, operation: Operation) -> None:

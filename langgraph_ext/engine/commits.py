@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine.applying import Applying, Change, Ref
+from langgraph_ext.engine.granting import regrant
 from langgraph_ext.engine.rows import decoded
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import leases
@@ -50,7 +51,8 @@ class RuntimeCommit:
     def locks(self) -> list[Ref]:
         """The rows it locks, in their order; the root's before all others, as tickets and order are counted there."""
         touched = {ref for each in self.changes for ref in each.rows()} | self.expected.keys()
-        return sorted(touched | {Ref.agent_run(self.root_id)}, key=lambda ref: (ref.level, ref.row_id))
+        root = Ref.agent_run(self.root_id)
+        return [root, *sorted(touched - {root})]
 
 
 class Committed(NamedTuple):
@@ -72,7 +74,7 @@ def commit(tx: Tx, wanted: RuntimeCommit, held: Held, *, now_us: int, ids: Calla
         ids: Makes ids of new rows.
 
     Raises:
-        LeaseError: The thread is another's by now (`lease_lost`).
+        LeaseError: The thread is another's by now, or the tree is driven under another one's lease (`lease_lost`).
         ConflictError: The key was used for something else (`idempotency_conflict`), a row is not as it was expected
             (`revision_conflict`), or something was to begin where nothing does any more (`scope_closed`).
     """
@@ -82,8 +84,12 @@ def commit(tx: Tx, wanted: RuntimeCommit, held: Held, *, now_us: int, ids: Calla
         return known
     _lock(tx, wanted.locks, wanted.expected)
     at = Applying(tx, wanted.root_id, held.epoch, now_us, ids)
+    if at.root_row()["thread_id"] != held.thread_id:
+        raise leases.lost(held.thread_id, held.epoch, f"agent run {wanted.root_id!r} is not driven under it")
     for change in wanted.changes:
         change.apply(at)
+    if at.looks_again:  # now, as a scope that a request closes takes nothing back of what was committed with it
+        regrant(at)
     keep(tx, wanted, at.result, epoch=held.epoch, now_us=now_us)
     return Committed(at.result, again=False)
 

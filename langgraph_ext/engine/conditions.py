@@ -28,8 +28,11 @@ def check(condition: Any) -> None:
         InvalidArgument: It is none.
     """
     kind = condition.get("kind") if isinstance(condition, dict) else None
-    if kind not in _KINDS:
-        raise InvalidArgument(f"a task waits for {condition!r}; a condition's kind is one of {sorted(_KINDS)}")
+    if not isinstance(kind, str) or kind not in _KINDS:
+        raise InvalidArgument(f"a task waits for what is no condition; its kind is one of {sorted(_KINDS)}")
+    purposes = condition.get("purposes")
+    if not isinstance(purposes, list) or not all(isinstance(each, str) for each in purposes):
+        raise InvalidArgument("a task waits for operations whose purposes are not said; they are a list of texts")
 
 
 def is_met(tx: Tx, agent_task_id: str, condition: Mapping[str, Any]) -> bool:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from langgraph_ext.engine import closing
-from langgraph_ext.engine.applying import Applying, Ref, agent_run_of
-from langgraph_ext.engine.granting import regrant
+from langgraph_ext.engine.applying import Applying, Ref
 from langgraph_ext.engine.states import AgentStatus
 from langgraph_ext.errors import ConflictError
+from langgraph_ext.ledger.records import RunStatus
 
 __all__ = ["Close", "Finish", "Succeed"]
 
@@ -29,7 +29,7 @@ class Close:
     def apply(self, at: Applying) -> None:
         """Shut its gate; a later reason changes nothing."""
         at.result["first"] = closing.close(at, self.agent_run_id, self.reason, self.message)
-        regrant(at)
+        at.looks_again = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +49,9 @@ class Finish:
             ConflictError: Something of it is under way (`scope_busy`).
         """
         if not closing.finish(at, self.agent_run_id):
-            raise ConflictError(
-                f"agent run {self.agent_run_id!r} has a call under way; it ends when that has ended",
-                code="scope_busy",
-                retryable=True,
-                details={"agent_run_id": self.agent_run_id},
-            )
+            raise _busy(self.agent_run_id)
         _hand_back(at)
-        regrant(at)
+        at.looks_again = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +66,31 @@ class Succeed:
         return (Ref.agent_run(self.agent_run_id),)
 
     def apply(self, at: Applying) -> None:
-        """End it, unless it closes for a reason that was committed before."""
-        at.gate(self.agent_run_id)
-        closing.end(at, agent_run_of(at.tx, self.agent_run_id), AgentStatus.SUCCEEDED, output=self.output)
+        """End it, unless it closes for a reason that was committed before.
+
+        Raises:
+            ConflictError: It closes, or is to stop (`scope_closed`), or something of it is under way (`scope_busy`).
+        """
+        run = at.gate(self.agent_run_id)
+        if at.tx.one("run_get", run=run.run)["status"] == RunStatus.CANCELLED:
+            raise ConflictError(
+                f"run {run.run} of agent run {self.agent_run_id!r} was cancelled before; read it again",
+                code="scope_closed",
+                details={"agent_run_id": self.agent_run_id},
+            )
+        if not closing.succeed(at, self.agent_run_id, self.output):
+            raise _busy(self.agent_run_id)
         _hand_back(at)
+        at.looks_again = True
+
+
+def _busy(agent_run_id: str) -> ConflictError:
+    return ConflictError(
+        f"agent run {agent_run_id!r} has a call under way; it ends when that has ended",
+        code="scope_busy",
+        retryable=True,
+        details={"agent_run_id": agent_run_id},
+    )
 
 
 def _hand_back(at: Applying) -> None:

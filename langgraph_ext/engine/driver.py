@@ -17,11 +17,12 @@ from langgraph_ext.engine.activation import Activation
 from langgraph_ext.engine.closing import STOPPED
 from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit
 from langgraph_ext.engine.control import Close, Finish, Succeed
+from langgraph_ext.engine.operation_changes import LoseCall
 from langgraph_ext.engine.operations import HAS_WORK, CallLoop
 from langgraph_ext.engine.program import Program
 from langgraph_ext.engine.recovery import check, take_over
 from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Tree, read_tree
-from langgraph_ext.engine.states import AgentStatus, TaskState
+from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.tickets import DEADLINE
 from langgraph_ext.errors import ConflictError
@@ -102,18 +103,29 @@ class Driver:
         if root.status is AgentStatus.RUNNING:
             if tree.stop is not None:
                 return await self._close(root, STOPPED, tree.stop)
-            for run in tree.runs.values():
+            for run in sorted(tree.runs.values(), key=lambda each: not each.is_root):
                 over = run.deadline_us is not None and self._store.clock_us() >= run.deadline_us
                 if run.status is AgentStatus.RUNNING and over:
                     return await self._close(run, DEADLINE, "")
             output = _output_of(tree)
             if output is not None:
+                await self._stop_calls(tree, root)
                 return await self._end(root, Succeed(agent_run_id=root.agent_run_id, output=output["value"]))
         closing = [each for each in tree.runs.values() if each.status is AgentStatus.CLOSING]
         for run in closing:
-            await self._stop_loops(self._loops_in(tree, run))
+            await self._stop_calls(tree, run)
             await self._end(run, Finish(agent_run_id=run.agent_run_id))
         return bool(closing)
+
+    async def _stop_calls(self, tree: Tree, run: AgentRun) -> None:
+        """End the loops of an agent run. A call whose loop was told to stop beside it is lost: nobody makes it."""
+        await self._stop_loops(self._loops_in(tree, run))
+        for operation in (await self._read()).operations.values():
+            if operation.agent_run_id == run.agent_run_id and operation.state is OperationState.DISPATCHED:
+                lost = LoseCall(operation_id=operation.operation_id, number=operation.tries)
+                key = f"call-lost:{operation.operation_id}:{operation.tries}"
+                with suppress(ConflictError):  # the loop's last commit was under way, and tells how it has ended
+                    await self._commit(RuntimeCommit(root_id=self._root_id, key=key, changes=(lost,)))
 
     async def _close(self, run: AgentRun, reason: str, message: str) -> bool:
         close = Close(agent_run_id=run.agent_run_id, reason=reason, message=message)
@@ -168,7 +180,8 @@ class Driver:
     async def _wait(self, tree: Tree) -> None:
         """Wait for a loop to end, a hint, a deadline, or a while."""
         now_us = self._store.clock_us()
-        ends = [run.deadline_us - now_us for run in tree.runs.values() if run.deadline_us is not None]
+        running = [run for run in tree.runs.values() if run.status is AgentStatus.RUNNING]
+        ends = [run.deadline_us - now_us for run in running if run.deadline_us is not None]
         timeout = max(0.0, min([_LOOK_SECONDS, *(each / 1e6 for each in ends)]))
         hint = asyncio.ensure_future(self._hint.wait())
         try:

@@ -18,26 +18,32 @@ __all__ = ["ConsumeTicket", "ReleaseTicket", "regrant"]
 def regrant(at: Applying) -> None:
     """Look at the waiting requests again, the earliest first: something was released or consumed (rule E26).
 
-    Granted is the earliest that fits on both levels; one that asks for more than there is closes its scope.
+    Granted is the earliest that fits on both levels; one that asks for more than there is closes its scope, which may
+    give tickets back that an earlier one has waited for.
     """
+    while _grant(at):
+        pass
+
+
+def _grant(at: Applying) -> bool:
+    """As `regrant`, until a scope is closed; whether one was."""
     waiting = [
         Ticket.from_row(row)
         for row in at.tx.all("agent_tickets_of_tree", root_id=at.root_id)
         if row["state"] == TicketState.WAITING
     ]
     for ticket in waiting:
-        held = ticket_of(at, ticket.operation_id)
-        if held is None or held.state is not TicketState.WAITING:
-            continue  # a scope that was closed on the way took it away
-        planned = plan(at.root, agent_run_of(at.tx, ticket.agent_run_id), held, now_us=at.now_us)
+        planned = plan(at.root, agent_run_of(at.tx, ticket.agent_run_id), ticket, now_us=at.now_us)
         if planned.decision is Decision.RESERVE:
-            move(at, held, TicketState.RESERVED, None)
-            count(at, held.agent_run_id, reserved=1)
-            move_operation(at, held.operation_id, OperationState.ASKED, OperationState.READY)
+            move(at, ticket, TicketState.RESERVED, None)
+            count(at, ticket.agent_run_id, reserved=1)
+            move_operation(at, ticket.operation_id, OperationState.ASKED, OperationState.READY)
         elif planned.decision is Decision.CLOSE:
             assert planned.agent_run_id is not None
             assert planned.reason is not None
             closing.close(at, planned.agent_run_id, planned.reason, "")
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +66,7 @@ class ConsumeTicket:
         count(at, ticket.agent_run_id, reserved=-1, consumed=1)
         at.result["loops"] = at.root.consumed
         at.event("ticket.consumed", operation_id=self.operation_id, reason=self.reason)
-        regrant(at)
+        at.looks_again = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +84,7 @@ class ReleaseTicket:
         ticket = _settled(at, self.operation_id, TicketState.RELEASED)
         if ticket is not None:
             release(at, ticket)
-            regrant(at)
+            at.looks_again = True
 
 
 def _settled(at: Applying, operation_id: str, target: TicketState) -> Ticket | None:

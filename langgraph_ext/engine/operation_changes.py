@@ -17,14 +17,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from langgraph_ext.engine import closing, tickets
-from langgraph_ext.engine.applying import Applying, Ref, moved, operation_of, task_of
-from langgraph_ext.engine.granting import regrant
+from langgraph_ext.engine.applying import Applying, Ref, agent_run_of, moved, operation_of, task_of
 from langgraph_ext.engine.moves import error_outcome, move_operation
 from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.states import AgentStatus, CallState, OperationState
 from langgraph_ext.engine.tickets import Decision
 
-__all__ = ["Allow", "Begin", "CompleteOperation", "Deny", "Dispatch", "FailTry", "LoseCall", "SaveRaw"]
+__all__ = [
+    "KINDS",
+    "POLICIES",
+    "Allow",
+    "Begin",
+    "CompleteOperation",
+    "Deny",
+    "Dispatch",
+    "FailTry",
+    "LoseCall",
+    "SaveRaw",
+]
+
+KINDS = ("model", "tool", "delegate", "compaction")
+POLICIES = ("repeatable", "once", "keyed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +111,7 @@ class Allow:
                 assert planned.agent_run_id is not None
                 assert planned.reason is not None
                 closing.close(at, planned.agent_run_id, planned.reason, "")
-                regrant(at)
+                at.looks_again = True
                 at.result["closed"] = {"agent_run_id": planned.agent_run_id, "reason": planned.reason}
                 return
             if planned.decision is Decision.WAIT:
@@ -193,9 +206,15 @@ class FailTry:
         return (Ref.operation(self.operation_id),)
 
     def apply(self, at: Applying) -> None:
-        """Note the failure."""
-        _close_call(at, self.operation_id, self.number, CallState.FAILED, error_outcome(self.code, self.message))
-        move_operation(at, self.operation_id, OperationState.DISPATCHED, OperationState.READY)
+        """Note the failure. In a closing scope there is no other call, and it is the outcome."""
+        operation = operation_of(at.tx, self.operation_id)
+        failure = error_outcome(self.code, self.message)
+        _close_call(at, self.operation_id, self.number, CallState.FAILED, failure)
+        if agent_run_of(at.tx, operation.agent_run_id).status is AgentStatus.RUNNING:
+            move_operation(at, self.operation_id, OperationState.DISPATCHED, OperationState.READY)
+            return
+        settled: dict[str, Any] = {"raw": failure, "after": {"skipped": "closing"}, "outcome": failure}
+        move_operation(at, self.operation_id, OperationState.DISPATCHED, OperationState.COMPLETED, **settled)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +246,7 @@ class LoseCall:
             target = OperationState.UNKNOWN
         tickets.settle_unused(at, self.operation_id)
         move_operation(at, self.operation_id, dispatched, target, outcome=outcome)
-        regrant(at)
+        at.looks_again = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from langgraph_ext.engine.applying import Change, Ref
 from langgraph_ext.engine.commits import Committed, RuntimeCommit
@@ -22,7 +23,7 @@ from langgraph_ext.engine.operation_changes import (
     SaveRaw,
 )
 from langgraph_ext.engine.program import Denied, Program
-from langgraph_ext.engine.rows import Operation
+from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.states import OperationState
 from langgraph_ext.errors import LangGraphExtError
 
@@ -90,7 +91,7 @@ class CallLoop:
         operation_id = operation.operation_id
         pause: float | None = None
         try:
-            raw = await self._program.call(operation, number)
+            raw = await self._answer(operation, number)
         except asyncio.CancelledError:
             await self._lose(operation, number)
             raise
@@ -107,6 +108,18 @@ class CallLoop:
             await self._write(None, f"call-raw:{operation_id}:{number}", saved, operation=operation)
         elif pause > 0:
             await asyncio.sleep(pause)
+
+    async def _answer(self, operation: Operation, number: int) -> Any:
+        """What the call answers, if it can be stored. One that ends as if it were cancelled has failed."""
+        try:
+            raw = await self._program.call(operation, number)
+        except asyncio.CancelledError:
+            loop = asyncio.current_task()
+            if loop is None or loop.cancelling():
+                raise
+            raise RuntimeError("the call was cancelled, and nobody has asked for that") from None
+        encoded(raw, "answer")
+        return raw
 
     async def _lose(self, operation: Operation, number: int) -> None:
         """The loop is told to stop while its call is under way."""

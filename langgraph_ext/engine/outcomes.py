@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from langgraph_ext.engine import conditions
 from langgraph_ext.engine.applying import Change
 from langgraph_ext.engine.granting import ConsumeTicket, ReleaseTicket
-from langgraph_ext.engine.operation_changes import Begin
+from langgraph_ext.engine.operation_changes import KINDS, POLICIES, Begin
 from langgraph_ext.engine.rows import AgentTask, Operation, encoded
 from langgraph_ext.errors import InvalidArgument, LangGraphExtError
 
@@ -105,24 +105,38 @@ def check(outcome: object, runtime: Runtime) -> None:
 def _why_not(outcome: object, runtime: Runtime) -> str | None:
     if not isinstance(outcome, Outcome):
         return f"a {type(outcome).__name__}, which is no outcome"
-    continuation = outcome.continuation
-    if (runtime.task.continuation or {}).get("phase") == "completed":
+    why = _strange_continuation(outcome)
+    if why is not None:
+        return why
+    if (runtime.task.continuation or {}).get("phase") == "completed" and isinstance(outcome, Progress | Wait):
         return "the task is completed, and goes nowhere from there"
-    if continuation is not None and (
-        continuation.get("protocol") != PROTOCOL or not isinstance(continuation.get("phase"), str)
-    ):
-        return f"a continuation says which protocol ({PROTOCOL}) and phase it is of"
     try:
         for name in ("continuation", "condition", "output"):
             encoded(getattr(outcome, name, None), name)
-        for change in outcome.changes:
-            if isinstance(change, Begin):
-                encoded(change.request, "request")
         if isinstance(outcome, Wait):
             conditions.check(outcome.condition)
     except (TypeError, InvalidArgument) as error:
-        return str(error)
-    return _strange_change(outcome.changes, runtime)
+        return str(error.args[0])
+    if isinstance(outcome, Fail) and not (_is_text(outcome.code) and _is_text(outcome.message)):
+        return "a failure's code and message are texts"
+    changes: object = outcome.changes
+    if not isinstance(changes, tuple):
+        return f"changes are a tuple, and not a {type(changes).__name__}"
+    return _strange_change(changes, runtime)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _strange_continuation(outcome: Outcome) -> str | None:
+    continuation: object = outcome.continuation
+    if continuation is None and isinstance(outcome, Fail):
+        return None
+    is_one = isinstance(continuation, Mapping) and continuation.get("protocol") == PROTOCOL
+    if not is_one or not _is_text(continuation.get("phase")):  # type: ignore[attr-defined]  # a mapping, as was seen
+        return f"a continuation says which protocol ({PROTOCOL}) and phase it is of"
+    return None
 
 
 def _strange_change(changes: tuple[Change, ...], runtime: Runtime) -> str | None:
@@ -132,9 +146,23 @@ def _strange_change(changes: tuple[Change, ...], runtime: Runtime) -> str | None
         if isinstance(change, Begin):
             if change.agent_task_id != runtime.task.agent_task_id:
                 return f"{name} is of another task, {change.agent_task_id!r}"
+            if (why := _strange_begin(change)) is not None:
+                return why
         elif isinstance(change, _OF_OPERATIONS):
             if change.operation_id not in own:
                 return f"{name} names operation {change.operation_id!r}, which the task has not committed"
         else:
             return f"{name} is nothing that a behaviour prepares"
+    return None
+
+
+def _strange_begin(begin: Begin) -> str | None:
+    if begin.kind not in KINDS or begin.policy not in POLICIES:
+        return f"Begin is of kind {begin.kind!r} and policy {begin.policy!r}; known are {KINDS} and {POLICIES}"
+    if not (_is_text(begin.purpose) and _is_text(begin.name)):
+        return "Begin has a purpose and a name, which are texts"
+    try:
+        encoded(begin.request, "request")
+    except TypeError as error:
+        return str(error)
     return None

@@ -67,7 +67,10 @@ def take_over(tree: Tree, epoch: int) -> RuntimeCommit | None:
             changes.append(LoseCall(operation_id=operation.operation_id, number=operation.tries))
     if not changes:
         return None
-    key = f"recover:{tree.root.root_id}:{epoch}:{tree.root.revision}:{len(changes)}"
+    # Not the root's revision alone: under one epoch a tree may be taken over again, by a driver whose database failed.
+    revisions = [task.revision for task in tree.tasks.values()]
+    revisions += [operation.revision for operation in tree.operations.values()]
+    key = f"recover:{tree.root.root_id}:{epoch}:{tree.root.revision + sum(revisions)}"
     expected = {Ref.task(each.agent_task_id): each.revision for each in tree.tasks.values()}
     return RuntimeCommit(root_id=tree.root.root_id, key=key, changes=tuple(changes), expected=expected)
 

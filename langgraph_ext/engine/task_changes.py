@@ -8,7 +8,6 @@ from typing import Any
 from langgraph_ext.engine import closing
 from langgraph_ext.engine.applying import Applying, Ref, moved, task_of
 from langgraph_ext.engine.conditions import is_met
-from langgraph_ext.engine.granting import regrant
 from langgraph_ext.engine.rows import AgentTask, encoded
 from langgraph_ext.engine.states import TaskState
 
@@ -17,7 +16,7 @@ __all__ = ["Activate", "EndTask", "GoOn", "WaitFor"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activate:
-    """A worker begins to drive a task: one that is ready, or that an older epoch's worker was driving."""
+    """A worker begins to drive a task that is ready."""
 
     agent_task_id: str
 
@@ -105,7 +104,7 @@ class EndTask:
         at.event(f"task.{target}", agent_task_id=self.agent_task_id, **({} if self.error is None else self.error))
         if self.error is not None:
             closing.close(at, task.agent_run_id, self.error["code"], self.error["message"])
-            regrant(at)
+            at.looks_again = True
 
 
 def _running(at: Applying, agent_task_id: str) -> AgentTask:

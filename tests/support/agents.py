@@ -15,7 +15,7 @@ from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.starting import Entry
 from langgraph_ext.errors import AdmissionError
 
-__all__ = ["Answering", "Echo", "Rounds", "Stub", "entry_of", "phase"]
+__all__ = ["Answering", "Echo", "Rounds", "Stub", "Told", "entry_of", "phase"]
 
 RELEASE = "sha256:" + "0" * 64
 
@@ -37,6 +37,13 @@ class Echo:
 
     async def activate(self, input: Any, continuation: Mapping[str, Any] | None, runtime: Runtime) -> Yielded:
         yield Complete(output=input, continuation=phase("completed"))
+
+
+class Told:
+    """A behaviour that is one function."""
+
+    def __init__(self, activate: Callable[[Any, Mapping[str, Any] | None, Runtime], Yielded]) -> None:
+        self.activate = activate
 
 
 class Rounds:

@@ -135,6 +135,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.support.leased",
         "tests.support.scripted",
         "tests.support.effects",
+        "tests.support.killed_agents",
     ]
 )
 

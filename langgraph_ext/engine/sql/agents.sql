@@ -103,9 +103,9 @@ WHERE run = :run AND kind = 'steer' AND consumed_us IS NULL AND entry <= :upto;
 SELECT entry, value_type, value, attempt_id FROM inbox WHERE run = :run AND kind = 'steer' ORDER BY entry;
 
 -- name: agent_task_activate
--- Also one that an older epoch's worker was running.
+-- Compare-and-set: from ready. One that an older epoch's worker was running is abandoned first.
 UPDATE agent_task SET state = 'running', epoch = :epoch, revision = revision + 1
-WHERE agent_task_id = :agent_task_id AND state IN ('ready', 'running');
+WHERE agent_task_id = :agent_task_id AND state = 'ready';
 
 -- name: agent_task_end
 -- Compare-and-set: no row changes when it has ended.
