@@ -59,6 +59,8 @@ class Applying:
     """A new id at each call."""
     result: dict[str, Any] = field(default_factory=dict)
     """What the commit answers; JSON."""
+    looks_at_requests: bool = False
+    """Whether requests that wait for a ticket are looked at when all changes are applied (granting.py)."""
 
     @property
     def root(self) -> AgentRun:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine.applying import Applying, Change, Ref
+from langgraph_ext.engine.granting import grant
 from langgraph_ext.engine.rows import decoded
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import leases
@@ -84,6 +85,8 @@ def commit(tx: Tx, wanted: RuntimeCommit, held: Held, *, now_us: int, ids: Calla
     at = Applying(tx, wanted.root_id, held.epoch, now_us, ids)
     for change in wanted.changes:
         change.apply(at)
+    if at.looks_at_requests:
+        grant(at)
     keep(tx, wanted, at.result, epoch=held.epoch, now_us=now_us)
     return Committed(at.result, again=False)
 

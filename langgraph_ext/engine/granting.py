@@ -12,11 +12,20 @@ from langgraph_ext.engine.states import OperationState, TicketState
 from langgraph_ext.engine.tickets import Decision, count, move, plan, release, ticket_of
 from langgraph_ext.errors import ConflictError
 
-__all__ = ["ConsumeTicket", "ReleaseTicket", "regrant"]
+__all__ = ["ConsumeTicket", "ReleaseTicket", "grant", "regrant"]
 
 
 def regrant(at: Applying) -> None:
-    """Look at the waiting requests again, the earliest first: something was released or consumed (rule E26).
+    """Look at the waiting requests again: something was released or consumed (rule E26).
+
+    When all changes of the commit are applied: a request may close the scope, which would refuse the rest of them, and
+    so refuse for ever what has consumed the last ticket.
+    """
+    at.looks_at_requests = True
+
+
+def grant(at: Applying) -> None:
+    """Look at the waiting requests, the earliest first.
 
     Granted is the earliest that fits on both levels; one that asks for more than there is closes its scope.
     """
