@@ -199,8 +199,6 @@ def read_tree(tx: Tx, root_id: str) -> Tree:
 
 
 def _stop(tx: Tx, root: AgentRun) -> str | None:
-    """A cancel that nobody has seen to; or one that took hold at once, as nobody ran it."""
+    """A cancel that nobody has seen to."""
     asked = tx.maybe("inbox_waiting", thread_id=root.thread_id, run=root.run, root_id=None)
-    if asked is not None:
-        return asked["reason"] or ""
-    return "" if tx.one("run_get", run=root.run)["status"] == "cancelled" else None
+    return None if asked is None else asked["reason"] or ""
