@@ -67,7 +67,9 @@ def take_over(tree: Tree, epoch: int) -> RuntimeCommit | None:
             changes.append(LoseCall(operation_id=operation.operation_id, number=operation.tries))
     if not changes:
         return None
-    key = f"recover:{tree.root.root_id}:{epoch}:{tree.root.revision}:{len(changes)}"
+    # An epoch may begin anew when a worker's database has failed; whatever has changed since raised one of these.
+    rows = (tree.root, *tree.tasks.values(), *tree.operations.values())
+    key = f"recover:{tree.root.root_id}:{epoch}:{sum(each.revision for each in rows)}"
     expected = {Ref.task(each.agent_task_id): each.revision for each in tree.tasks.values()}
     return RuntimeCommit(root_id=tree.root.root_id, key=key, changes=tuple(changes), expected=expected)
 
