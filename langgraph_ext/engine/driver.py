@@ -17,11 +17,12 @@ from langgraph_ext.engine.activation import Activation
 from langgraph_ext.engine.closing import STOPPED
 from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit
 from langgraph_ext.engine.control import Close, Finish, Succeed
+from langgraph_ext.engine.operation_changes import LoseCall
 from langgraph_ext.engine.operations import HAS_WORK, CallLoop
 from langgraph_ext.engine.program import Program
 from langgraph_ext.engine.recovery import check, take_over
 from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Tree, read_tree
-from langgraph_ext.engine.states import AgentStatus, TaskState
+from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.tickets import DEADLINE
 from langgraph_ext.errors import ConflictError
@@ -112,8 +113,16 @@ class Driver:
         closing = [each for each in tree.runs.values() if each.status is AgentStatus.CLOSING]
         for run in closing:
             await self._stop_loops(self._loops_in(tree, run))
+            await self._lose_calls(run)
             await self._end(run, Finish(agent_run_id=run.agent_run_id))
         return bool(closing)
+
+    async def _lose_calls(self, run: AgentRun) -> None:
+        """Calls whose loops were stopped before they said so are nobody's any more."""
+        for operation in (await self._read()).operations.values():
+            if operation.agent_run_id == run.agent_run_id and operation.state is OperationState.DISPATCHED:
+                lost = LoseCall(operation_id=operation.operation_id, number=operation.tries)
+                await self._try(f"call-lost:{operation.operation_id}:{operation.tries}", lost)
 
     async def _close(self, run: AgentRun, reason: str, message: str) -> bool:
         close = Close(agent_run_id=run.agent_run_id, reason=reason, message=message)
@@ -122,7 +131,7 @@ class Driver:
     async def _end(self, run: AgentRun, change: Finish | Succeed) -> bool:
         return await self._try(f"terminal:{run.agent_run_id}", change)
 
-    async def _try(self, key: str, change: Close | Finish | Succeed) -> bool:
+    async def _try(self, key: str, change: Close | Finish | LoseCall | Succeed) -> bool:
         """Commit control; who was first has won, and is read again."""
         try:
             await self._commit(RuntimeCommit(root_id=self._root_id, key=key, changes=(change,)))
