@@ -101,15 +101,15 @@ class Driver:
         """See to what closes or ends scopes; whether something was."""
         root = tree.root
         if root.status is AgentStatus.RUNNING:
+            output = _output_of(tree)
+            if output is not None:  # committed before whatever else would end it
+                return await self._end(root, Succeed(agent_run_id=root.agent_run_id, output=output["value"]))
             if tree.stop is not None:
                 return await self._close(root, STOPPED, tree.stop)
             for run in tree.runs.values():
                 over = run.deadline_us is not None and self._store.clock_us() >= run.deadline_us
                 if run.status is AgentStatus.RUNNING and over:
                     return await self._close(run, DEADLINE, "")
-            output = _output_of(tree)
-            if output is not None:
-                return await self._end(root, Succeed(agent_run_id=root.agent_run_id, output=output["value"]))
         closing = [each for each in tree.runs.values() if each.status is AgentStatus.CLOSING]
         for run in closing:
             await self._stop_loops(self._loops_in(tree, run))
