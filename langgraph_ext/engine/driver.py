@@ -26,6 +26,7 @@ from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.tickets import DEADLINE
 from langgraph_ext.errors import ConflictError
+from langgraph_ext.ledger import leases
 
 __all__ = ["Driver"]
 
@@ -92,7 +93,8 @@ class Driver:
                 await Activation(self._store, self._program, task, self._held).run()
             elif self._loops:
                 await self._wait(tree)
-            else:
+            else:  # what looks like a wait may be another worker's work
+                await self._store.read(leases.check, self._held.thread_id, self._held.epoch)
                 return tree
 
     # -- control
