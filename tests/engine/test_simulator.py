@@ -14,11 +14,14 @@ from random import Random
 import pytest
 
 from langgraph_ext.database import Database, open_database
+from langgraph_ext.errors import StoreError
 from tests.support.simulated.locks import circle
 from tests.support.simulated.loop import PROCESS, VirtualLoop
 from tests.support.simulated.planted import PLANTED
 from tests.support.simulated.seeds import FOLDER, keep, load, shortened
-from tests.support.simulated.world import Event, events_of, simulate
+from tests.support.simulated.store import FaultyStore
+from tests.support.simulated.witness import Witness
+from tests.support.simulated.world import events_of, simulate
 
 SEEDS = 2000 if os.environ.get("LANGGRAPH_EXT_TEST_FULL") == "1" else 300
 CHUNK = 20
@@ -104,9 +107,18 @@ def test_e3_rows_that_are_locked_in_another_order_are_found() -> None:
     assert not any(circle([[root, task, operation], [root, operation, task]], Random(each)) for each in mixtures)
 
 
-def test_a_store_that_aborts_or_loses_an_answer_does_so_in_a_seed(database: Database) -> None:
-    """The story of a seed differs with what goes wrong in it."""
-    calm, aborted, lost = (
-        simulate(3, events, database=database) for events in ([], [Event(40, "abort", 0.5)], [Event(40, "lost", 0.5)])
-    )
-    assert len({tuple(each.keys) for each in (calm, aborted, lost)}) == 3
+@pytest.mark.parametrize(("fault", "is_written"), [("abort", False), ("lost", True)])
+def test_a_transaction_that_fails_is_written_or_not(fault: str, is_written: bool, database: Database) -> None:
+    faults = iter([(fault, 0.0), None])
+    loop, key = VirtualLoop(Random(1), most=1000), f"faulty {fault}"
+    store = FaultyStore(database, Witness(Random(1)), lambda: next(faults), clock_us=lambda: 1, ids=lambda: "x")
+
+    async def write() -> object:
+        columns = {"digest": key, "descriptor": b"", "now_us": 1}
+        with pytest.raises(StoreError):
+            await store.transact(lambda tx: tx.run("agent_release_insert", **columns))
+        return await store.read(lambda tx: tx.maybe("agent_release_get", digest=key))
+
+    writing = loop.create_task(write())
+    loop.run_until(writing.done)
+    assert is_written == (writing.result() is not None)

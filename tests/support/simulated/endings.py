@@ -53,7 +53,9 @@ def _of_tree(tree: Tree) -> Iterator[str]:
         if ticket.state not in (TicketState.CONSUMED, TicketState.RELEASED):
             yield f"the ticket of {tree.operations[ticket.operation_id].purpose} is {ticket.state}"
     first = next(each for each in tree.tasks.values() if each.parent_operation is None)
-    if (tree.root.status is AgentStatus.SUCCEEDED) != (first.state is TaskState.SUCCEEDED) and tree.root.reason != "stopped":
+    if (tree.root.status is AgentStatus.SUCCEEDED) != (
+        first.state is TaskState.SUCCEEDED
+    ) and tree.root.reason != "stopped":
         yield f"the agent run is {tree.root.status} ({tree.root.reason}), and its task {first.state}"
     if tree.root.status is AgentStatus.SUCCEEDED:
         models = [each for each in tree.operations.values() if each.kind == "model"]

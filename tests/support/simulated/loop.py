@@ -20,6 +20,7 @@ PROCESS: ContextVar[int] = ContextVar("process", default=0)
 
 
 _STEP_SECONDS = 0.0002
+_TURN_CHANCE = 0.05
 
 
 class Stuck(Exception):
@@ -44,6 +45,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._parked: dict[int, list[asyncio.Handle]] = {}
         self._tasks: dict[int, list[asyncio.Task[Any]]] = {}
         self._errors: list[BaseException] = []
+        self._newest_first = False
         self.steps = 0
         self.before_step: Callable[[int], None] = lambda process: None
         """Called with the process whose step is next; it may kill or stop that process."""
@@ -115,16 +117,23 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                 self._enqueue(timer)
         if not self._ready:
             raise Stuck("nothing is left to run")
-        last = len(self._ready) - 1
-        chosen = self._rng.randrange(last + 1) if last else 0
-        self._ready[chosen], self._ready[last] = self._ready[last], self._ready[chosen]
-        handle = self._ready.pop()
+        handle = self._choose()
         if handle.cancelled():
             return
         self.steps += 1
         self.before_step(_process_of(handle))
         if not self._parks(handle):
             handle._run()
+
+    def _choose(self) -> asyncio.Handle:
+        """The step that is next: any of them; or for a while the newest, so that one comes far while others wait."""
+        ready = self._ready
+        if self._rng.random() < _TURN_CHANCE:
+            self._newest_first = self._rng.random() < 0.5
+        if len(ready) > 1 and not self._newest_first:
+            chosen = self._rng.randrange(len(ready))
+            ready[chosen], ready[-1] = ready[-1], ready[chosen]
+        return ready.pop()
 
     def _enqueue(self, handle: asyncio.Handle) -> None:
         if not self._parks(handle):

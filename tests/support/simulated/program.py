@@ -53,28 +53,36 @@ class Rounds:
                 now["phase"] = "call"
                 yield Progress(continuation=dict(now), changes=(_begin(runtime, model, "model"),))
             elif now["phase"] == "call":
-                operation = runtime.operations[model]
-                if not operation.state.ended:
-                    yield Wait(continuation=dict(now), condition=conditions.operations_ended(model))
-                elif _failed(operation):
-                    denied = operation.tries == 0
-                    changes = () if denied else (ReleaseTicket(operation_id=operation.operation_id),)
-                    yield Fail(code="model_call_failed", message="", continuation=phase("failed"), changes=changes)
-                consume = ConsumeTicket(operation_id=operation.operation_id)
-                if now["n"] + 1 == input["rounds"]:
-                    yield Complete(output=now["n"] + 1, continuation=phase("completed"), changes=(consume,))
-                now["phase"] = "tools"
-                begun = [_begin(runtime, each, "tool", input["policy"]) for each in tools]
-                yield Progress(continuation=dict(now), changes=(consume, *begun))
-            elif all(runtime.operations[each].state.ended for each in tools):
+                yield _heard(input, now, runtime, model, tools)
+            elif now["seen"] < len(tools):
+                tool = tools[now["seen"]]
+                if not runtime.operations[tool].state.ended:
+                    yield Wait(continuation=dict(now), condition=conditions.operations_ended(tool))
+                now["seen"] += 1  # one by one, with a step between, while the others may end at any moment
+                yield Progress(continuation=dict(now))
+            else:
                 now = phase("prepare", n=now["n"] + 1)
                 if input["breaks"] == "silence":
                     return
                 if input["breaks"] == "error":
                     raise ValueError("a behaviour's own")
                 yield Progress(continuation=dict(now))
-            else:
-                yield Wait(continuation=dict(now), condition=conditions.operations_ended(*tools))
+
+
+def _heard(input: Any, now: dict[str, Any], runtime: Runtime, model: str, tools: list[str]) -> Outcome:
+    """What follows from a model call, which may not have ended; moves `now` on."""
+    operation = runtime.operations[model]
+    if not operation.state.ended:
+        return Wait(continuation=dict(now), condition=conditions.operations_ended(model))
+    if _failed(operation):
+        changes = () if operation.tries == 0 else (ReleaseTicket(operation_id=operation.operation_id),)  # denied
+        return Fail(code="model_call_failed", message="", continuation=phase("failed"), changes=changes)
+    consume = ConsumeTicket(operation_id=operation.operation_id)
+    if now["n"] + 1 == input["rounds"]:
+        return Complete(output=now["n"] + 1, continuation=phase("completed"), changes=(consume,))
+    now |= {"phase": "tools", "seen": 0}
+    begun = [_begin(runtime, each, "tool", input["policy"]) for each in tools]
+    return Progress(continuation=dict(now), changes=(consume, *begun))
 
 
 class Fan:
@@ -95,6 +103,7 @@ class Fan:
             settle = ReleaseTicket if _failed(operation) else ConsumeTicket
             changes = () if operation.tries == 0 else (settle(operation_id=operation.operation_id),)
             yield Progress(continuation=dict(now), changes=changes)
+            yield Progress(continuation=dict(now))
         yield Complete(output=input["rounds"], continuation=phase("completed"))
 
 
@@ -210,8 +219,8 @@ class SimulatedProgram:
         chance = self._rng.random()
         if chance < self._moods["slow"]:
             await asyncio.sleep(self._rng.uniform(0.5, 8))
-        elif chance < 0.7:
-            await asyncio.sleep(self._rng.choice((0, 0.01, 0.1)))
+        elif chance < 0.8:
+            await asyncio.sleep(self._rng.choice((0, 0.001, 0.003, 0.01)))
 
 
 def _unclaimed(tx: Tx, root_id: str) -> list[int]:

@@ -1,6 +1,7 @@
-"""One process's door to the database: its transactions one after the other, each of which may fail in two ways.
+"""One process's door to the database: its transactions one after the other, each of which may fail.
 
-    asked ──▶ queued ──▶ aborted: nothing was written, and it is told so
+    asked ──▶ queued ──▶ stalled for seconds, with all behind it
+                  ├────▶ aborted: nothing was written, and it is told so
                   └────▶ written ──▶ answered, some steps later
                              └─────▶ the answer is lost: it is told that the database has failed
 
@@ -24,8 +25,8 @@ from tests.support.simulated.witness import Witness
 
 __all__ = ["Door", "FaultyStore"]
 
-Fault = Callable[[], str | None]
-"""What happens to the next transaction: "abort", "lost" or nothing."""
+Fault = Callable[[], tuple[str, float] | None]
+"""What happens to the next transaction: "abort", "lost" or "stall", and how much of it; or nothing."""
 
 
 class Door:
@@ -65,7 +66,8 @@ class FaultyStore(Store):
         self._shared = database
         self._witness = witness
         self._fault = fault
-        self._queue: deque[Callable[[], None]] = deque()
+        self._queue: deque[Callable[[str], None]] = deque()
+        self._stalls_until = 0.0
         self.closed = False
         """Whether it does nothing any more: of a process that is long dead."""
 
@@ -89,11 +91,19 @@ class FaultyStore(Store):
         return await answer
 
     def _run_next(self) -> None:
-        self._queue.popleft()()
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._stalls_until:
+            loop.call_at(self._stalls_until, self._run_next)
+            return
+        kind, amount = self._fault() or ("", 0.0)
+        if kind == "stall":
+            self._stalls_until = loop.time() + amount * 10
+            loop.call_at(self._stalls_until, self._run_next)
+            return
+        self._queue.popleft()(kind)
 
-    def _run(self, answer: asyncio.Future[Any], transact: Callable[[], Any]) -> None:
+    def _run(self, answer: asyncio.Future[Any], transact: Callable[[], Any], fault: str) -> None:
         """Run a transaction; its caller hears of it some steps later."""
-        fault = self._fault()
         result: Any = None
         error: Exception | None = None
         if self.closed or fault == "abort":

@@ -34,7 +34,7 @@ __all__ = ["Event", "Outcome", "events_of", "simulate"]
 
 _BASE_US = 1_700_000_000_000_000
 _MOST_STEPS = 15_000
-_KINDS = ("kill", "kill", "stop", "stop", "abort", "lost", "clock", "cancel", "steer")
+_KINDS = ("kill", "kill", "stop", "stop", "abort", "lost", "stall", "clock", "cancel", "steer")
 
 _TIMES = count()
 """So that ids are new each time, and in the same order."""
@@ -73,7 +73,9 @@ def events_of(seed: int) -> list[Event]:
     """What goes wrong in a seed; in some of them, nothing does."""
     rng = Random(f"events {seed}")
     horizon = rng.choice((150, 400, 1200))
-    drawn = [Event(rng.randrange(1, horizon), rng.choice(_KINDS), rng.random()) for _ in range(rng.randrange(9))]
+    drawn = [
+        Event(rng.randrange(1, horizon), rng.choice(_KINDS), rng.random()) for _ in range(rng.choice((0, 2, 4, 8, 16)))
+    ]
     return sorted(drawn)
 
 
@@ -105,7 +107,7 @@ class _World:
         self._moved_us = 0
         self._numbers = count()
         self._prefix = f"{next(_TIMES):06}-"
-        self._fault: str | None = None
+        self._fault: tuple[str, float] | None = None
         self._processes: dict[int, Process] = {}
         self._mains: dict[int, Any] = {}
         self._dead: set[int] = set()
@@ -189,8 +191,10 @@ class _World:
     def _ids(self) -> str:
         return f"{self._prefix}{next(self._numbers):04}"
 
-    def _next_fault(self) -> str | None:
+    def _next_fault(self) -> tuple[str, float] | None:
         fault, self._fault = self._fault, None
+        if fault is None and self._rng.random() < self._moods["slow_disk"]:
+            return "stall", self._rng.uniform(0, 0.002)
         return fault
 
     # -- events
@@ -214,10 +218,13 @@ class _World:
         self._loop.call_later(amount * 20, self._loop.unpark, process)
 
     def _abort(self, process: int, amount: float) -> None:
-        self._fault = "abort"
+        self._fault = ("abort", amount)
 
     def _lost(self, process: int, amount: float) -> None:
-        self._fault = "lost"
+        self._fault = ("lost", amount)
+
+    def _stall(self, process: int, amount: float) -> None:
+        self._fault = ("stall", amount)
 
     def _clock(self, process: int, amount: float) -> None:
         self._moved_us += int((amount - 0.3) * 20_000_000)
@@ -253,8 +260,8 @@ def _stories(rng: Random) -> list[dict[str, Any]]:
 
 
 def _story(rng: Random) -> dict[str, Any]:
-    behaviour = rng.choice(("rounds", "rounds", "fan"))
-    rounds = rng.randrange(1, 4)
+    behaviour = rng.choice(("rounds", "fan"))
+    rounds = rng.randrange(1, 4 if behaviour == "rounds" else 6)
     limit = rng.choice((100, 100, rounds, max(rounds - 1, 0), 1))
     told = {
         "rounds": rounds,
@@ -262,7 +269,7 @@ def _story(rng: Random) -> dict[str, Any]:
         "policy": rng.choice(("repeatable", "once", "once", "keyed")),
         "breaks": rng.choice((None,) * 10 + ("silence", "error")),
     }
-    run_us = rng.choice((None, None, None, 3_000_000, 15_000_000))
+    run_us = rng.choice((None, None, None, None, 3_000_000, 15_000_000))
     return {"behaviour": behaviour, "input": told, "limit": limit, "run_us": run_us}
 
 
@@ -272,6 +279,7 @@ def _moods(rng: Random, stories: Sequence[dict[str, Any]]) -> dict[str, Any]:
         "fail": rng.choice((0, 0, 0, 0.1)),
         "retry": rng.choice((0, 0.2, 0.4)),
         "slow": rng.choice((0.05, 0.2, 0.5)),
+        "slow_disk": rng.choice((0, 0.1, 0.4)),
         "hooks": rng.choice((0, 1)),
         "steers": int(all(each["behaviour"] == "rounds" for each in stories)),
         "one_owner": rng.random() < 0.3,
