@@ -26,6 +26,7 @@ from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.tickets import DEADLINE
 from langgraph_ext.errors import ConflictError
+from langgraph_ext.ledger import leases
 
 __all__ = ["Driver"]
 
@@ -92,7 +93,8 @@ class Driver:
                 await Activation(self._store, self._program, task, self._held).run()
             elif self._loops:
                 await self._wait(tree)
-            else:
+            else:  # what looks like a wait may be another worker's work
+                await self._store.read(leases.check, self._held.thread_id, self._held.epoch)
                 return tree
 
     # -- control
@@ -101,16 +103,16 @@ class Driver:
         """See to what closes or ends scopes; whether something was."""
         root = tree.root
         if root.status is AgentStatus.RUNNING:
+            output = _output_of(tree)
+            if output is not None:  # committed before whatever else would end it
+                await self._stop_calls(tree, root)
+                return await self._end(root, Succeed(agent_run_id=root.agent_run_id, output=output["value"]))
             if tree.stop is not None:
                 return await self._close(root, STOPPED, tree.stop)
             for run in sorted(tree.runs.values(), key=lambda each: not each.is_root):
                 over = run.deadline_us is not None and self._store.clock_us() >= run.deadline_us
                 if run.status is AgentStatus.RUNNING and over:
                     return await self._close(run, DEADLINE, "")
-            output = _output_of(tree)
-            if output is not None:
-                await self._stop_calls(tree, root)
-                return await self._end(root, Succeed(agent_run_id=root.agent_run_id, output=output["value"]))
         closing = [each for each in tree.runs.values() if each.status is AgentStatus.CLOSING]
         for run in closing:
             await self._stop_calls(tree, run)

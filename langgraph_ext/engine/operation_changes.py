@@ -182,14 +182,8 @@ class SaveRaw:
 
     def apply(self, at: Applying) -> None:
         """Store it. In a closing scope its hooks are skipped, and it is the outcome."""
-        operation = operation_of(at.tx, self.operation_id)
         _close_call(at, self.operation_id, self.number, CallState.SETTLED, self.raw)
-        move_operation(at, self.operation_id, OperationState.DISPATCHED, OperationState.RAW, raw=self.raw)
-        run = at.tx.one("agent_run_get", agent_run_id=operation.agent_run_id)
-        after = self.after if AgentStatus(run["status"]) is AgentStatus.RUNNING else {"skipped": "closing"}
-        if after is not None:
-            settled = {"after": after, "outcome": self.raw}
-            move_operation(at, self.operation_id, OperationState.RAW, OperationState.COMPLETED, **settled)
+        _settle(at, operation_of(at.tx, self.operation_id), self.raw, self.after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,15 +200,13 @@ class FailTry:
         return (Ref.operation(self.operation_id),)
 
     def apply(self, at: Applying) -> None:
-        """Note the failure. In a closing scope there is no other call, and it is the outcome."""
-        operation = operation_of(at.tx, self.operation_id)
-        failure = error_outcome(self.code, self.message)
+        """Note the failure. In a closing scope there is no other call: it is the outcome."""
+        operation, failure = operation_of(at.tx, self.operation_id), error_outcome(self.code, self.message)
         _close_call(at, self.operation_id, self.number, CallState.FAILED, failure)
-        if agent_run_of(at.tx, operation.agent_run_id).status is AgentStatus.RUNNING:
+        if _is_open(at, operation):
             move_operation(at, self.operation_id, OperationState.DISPATCHED, OperationState.READY)
-            return
-        settled: dict[str, Any] = {"raw": failure, "after": {"skipped": "closing"}, "outcome": failure}
-        move_operation(at, self.operation_id, OperationState.DISPATCHED, OperationState.COMPLETED, **settled)
+        else:
+            _settle(at, operation, failure, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,10 +224,8 @@ class LoseCall:
         """By its policy it is called again, or is unknown; in a closing scope nothing is called again."""
         operation = operation_of(at.tx, self.operation_id)
         _close_call(at, self.operation_id, self.number, CallState.INTERRUPTED, None)
-        run = at.tx.one("agent_run_get", agent_run_id=operation.agent_run_id)
-        is_open = AgentStatus(run["status"]) is AgentStatus.RUNNING
         dispatched = OperationState.DISPATCHED
-        if operation.policy in ("repeatable", "keyed") and is_open:
+        if operation.policy in ("repeatable", "keyed") and _is_open(at, operation):
             move_operation(at, self.operation_id, dispatched, OperationState.READY)
             return
         if operation.policy == "repeatable":
@@ -276,6 +266,21 @@ def _open_call(at: Applying, operation: Operation, number: int) -> None:
         for level in {at.root_id, operation.agent_run_id}:
             at.tx.run("agent_run_count", agent_run_id=level, consumed=0, reserved=0, model_calls=1)
     at.event("call.dispatched", **columns)
+
+
+def _is_open(at: Applying, operation: Operation) -> bool:
+    """Whether its scope is."""
+    return agent_run_of(at.tx, operation.agent_run_id).status is AgentStatus.RUNNING
+
+
+def _settle(at: Applying, operation: Operation, raw: Any, after: Any) -> None:
+    """Store what came of its last call; with what is on record of the hooks, it is the outcome as well."""
+    operation_id = operation.operation_id
+    move_operation(at, operation_id, OperationState.DISPATCHED, OperationState.RAW, raw=raw)
+    if not _is_open(at, operation):
+        after = {"skipped": "closing"}
+    if after is not None:
+        move_operation(at, operation_id, OperationState.RAW, OperationState.COMPLETED, after=after, outcome=raw)
 
 
 def _close_call(at: Applying, operation_id: str, number: int, state: CallState, answer: Any) -> None:

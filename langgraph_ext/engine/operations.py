@@ -56,13 +56,17 @@ class CallLoop:
             if operation.state is OperationState.RAW:
                 await self._ask_after(operation)
             else:
+                number = operation.tries + 1
                 is_new = operation.state is OperationState.PREPARED
-                operation = await (self._ask_before(operation) if is_new else self._dispatch(operation))
-                if operation.state is OperationState.DISPATCHED:
-                    await self._call(operation, operation.tries)
+                committed = await (self._ask_before(operation) if is_new else self._dispatch(operation, number))
+                operation = await self._read(operation.operation_id)
+                # A call that another worker has put on record, now or under this key before, is that worker's.
+                is_own = not committed.again and operation.tries == number
+                if is_own and operation.state is OperationState.DISPATCHED:
+                    await self._call(operation, number)
             operation = await self._read(operation.operation_id)
 
-    async def _ask_before(self, operation: Operation) -> Operation:
+    async def _ask_before(self, operation: Operation) -> Committed:
         decided = await self._program.before(operation)
         operation_id = operation.operation_id
         if isinstance(decided, Denied):
@@ -77,14 +81,11 @@ class CallLoop:
                 needs_ticket=self._program.needs_ticket(operation),
                 claims_upto=decided.claims_upto,
             )
-        await self._write(operation, f"model-ready:{operation_id}", change)
-        return await self._read(operation_id)
+        return await self._write(operation, f"model-ready:{operation_id}", change)
 
-    async def _dispatch(self, operation: Operation) -> Operation:
-        operation_id, number = operation.operation_id, operation.tries + 1
-        dispatch = Dispatch(operation_id=operation_id, number=number)
-        await self._write(operation, f"call:{operation_id}:{number}", dispatch)
-        return await self._read(operation_id)
+    async def _dispatch(self, operation: Operation, number: int) -> Committed:
+        dispatch = Dispatch(operation_id=operation.operation_id, number=number)
+        return await self._write(operation, f"call:{operation.operation_id}:{number}", dispatch)
 
     async def _call(self, operation: Operation, number: int) -> None:
         """Make the call that is on record."""

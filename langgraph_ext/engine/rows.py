@@ -9,7 +9,6 @@ from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState, TicketState
 from langgraph_ext.errors import NotFound
-from langgraph_ext.ledger.records import InboxKind, RunStatus
 
 __all__ = ["AgentRun", "AgentTask", "Operation", "Ticket", "Tree", "decoded", "encoded", "read_tree"]
 
@@ -200,11 +199,6 @@ def read_tree(tx: Tx, root_id: str) -> Tree:
 
 
 def _stop(tx: Tx, root: AgentRun) -> str | None:
-    """A cancel that nobody has seen to; or one that took hold at once, as nobody ran it."""
+    """A cancel that nobody has seen to."""
     asked = tx.maybe("inbox_waiting", thread_id=root.thread_id, run=root.run, root_id=None)
-    if asked is not None:
-        return asked["reason"] or ""
-    if tx.one("run_get", run=root.run)["status"] != RunStatus.CANCELLED:
-        return None
-    done = tx.maybe("inbox_consumed", run=root.run, kind=InboxKind.CANCEL)
-    return "" if done is None else done["reason"] or ""
+    return None if asked is None else asked["reason"] or ""

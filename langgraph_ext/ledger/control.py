@@ -57,8 +57,11 @@ def _cancel(tx: Tx, *, run_id: str, mode: CancelMode, reason: str | None, now_us
 def _may_run(tx: Tx, run: Row, now_us: int) -> bool:
     """Whether somebody may be running a run: not an owner who is gone, and nobody runs one that is not the head's.
 
-    What such an owner left running comes to an end here, as it would at the next admission.
+    What such an owner left running comes to an end here, as it would at the next admission. A run apart is ended by the
+    engine alone, whoever drives it: its own rows say how, and those here the same.
     """
+    if runs.is_apart(run):
+        return True
     head = tx.maybe("run_at_head", thread_id=run["thread_id"])
     if head is None or head["run"] != run["run"]:
         return False

@@ -13,6 +13,7 @@ from functools import partial
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import ConflictError
+from langgraph_ext.ledger import runs
 from langgraph_ext.ledger.attempts import Attempt
 from langgraph_ext.ledger.encoded import Encoded, Serde, value_of
 from langgraph_ext.ledger.event_rows import append_event
@@ -25,12 +26,13 @@ _EVENTS = {InboxKind.CANCEL: "run.cancel_requested", InboxKind.STEER: "run.steer
 
 
 def refuse_closed(run: Row) -> None:
-    """Nothing more is asked of a run that has ended.
+    """Nothing more is asked of a run that has ended; nor of one that has failed, if no graph can go on with it.
 
     Raises:
         ConflictError: It has (`run_closed`).
     """
-    if RunStatus(run["status"]).ended:
+    is_over = run["status"] == RunStatus.FAILED and runs.is_apart(run)
+    if RunStatus(run["status"]).ended or is_over:
         raise ConflictError(
             f"run {run['run_id']!r} is {run['status']}: nothing more can be asked of it",
             code="run_closed",

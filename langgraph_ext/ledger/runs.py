@@ -43,6 +43,7 @@ __all__ = [
     "begin_at",
     "has_child",
     "has_nothing_left",
+    "is_apart",
     "is_cancelled",
     "move",
     "plan",
@@ -284,6 +285,11 @@ def begin_apart(tx: Tx, *, run_id: str, thread_id: str, now_us: int) -> int:
     number, name = _number_and_name(tx, run_id, run_id)
     _begin(tx, Plan(number, run_id=name), At(thread_id, "", now_us))
     return number
+
+
+def is_apart(run: Row) -> bool:
+    """Whether it was begun so: the engine alone drives it, and ends it."""
+    return bool(run["first_id"] == "")
 
 
 def _begin(tx: Tx, planned: Plan, at: At, step: Step | None = None) -> None:
