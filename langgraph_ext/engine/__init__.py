@@ -9,7 +9,7 @@ from langgraph_ext.engine.hooks import Deny, Replace
 from langgraph_ext.engine.injected import InjectedIdempotencyKey
 from langgraph_ext.engine.operation_changes import Begin
 from langgraph_ext.engine.outcomes import Behaviour, Complete, Fail, Progress, Runtime, Wait
-from langgraph_ext.engine.records import AgentRunRecord
+from langgraph_ext.engine.records import AgentRunRecord, CallRecord, OperationRecord
 from langgraph_ext.engine.releases import Live, Release
 from langgraph_ext.engine.role_graph import Binding, Dispatch, Role, RoleGraph
 from langgraph_ext.engine.spec import AgentSpec, Executor, PlanExecute, Planner, ReAct
@@ -35,6 +35,7 @@ __all__ = [
     "Behaviour",
     "Behaviours",
     "Binding",
+    "CallRecord",
     "Compaction",
     "Complete",
     "ConsumeTicket",
@@ -48,6 +49,7 @@ __all__ = [
     "InjectedIdempotencyKey",
     "Limits",
     "Live",
+    "OperationRecord",
     "PlanExecute",
     "Planner",
     "Progress",

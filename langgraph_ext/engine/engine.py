@@ -16,7 +16,7 @@ from langgraph_ext import canonical
 from langgraph_ext.database import Closing, Database, Tx, on_a_loop, open_database
 from langgraph_ext.engine.behaviours import Behaviours
 from langgraph_ext.engine.compiler import compile_spec
-from langgraph_ext.engine.records import AgentRunRecord, given_out
+from langgraph_ext.engine.records import AgentRunRecord, OperationRecord, given_out, operations_given_out
 from langgraph_ext.engine.release_program import ReleaseProgram, entry_of
 from langgraph_ext.engine.releases import Release
 from langgraph_ext.engine.rows import AgentRun, read_tree
@@ -190,6 +190,18 @@ class AgentGraphEngine(Closing):
     async def aruns(self, *, before: str | None = None, limit: int = 100) -> list[AgentRunRecord]:
         """As `runs`."""
         return await self._store.read(_page, before=before, limit=at_least(1, limit, "limit"))
+
+    def operations(self, agent_run_id: str) -> list[OperationRecord]:
+        """What an agent run has called, or is about to: models and tools, each with its physical calls.
+
+        Raises:
+            NotFound: There is no such agent run (`agent_run_not_found`).
+        """
+        return self._store.database.read(operations_given_out, agent_run_id)
+
+    async def aoperations(self, agent_run_id: str) -> list[OperationRecord]:
+        """As `operations`."""
+        return await self._store.read(operations_given_out, agent_run_id)
 
     # -- control
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from langgraph_ext.engine.rows import AgentRun
-from langgraph_ext.engine.states import AgentStatus
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.engine.rows import AgentRun, read_tree
+from langgraph_ext.engine.states import AgentStatus, CallState, OperationState
 from langgraph_ext.ledger.rows import moment
 
-__all__ = ["AgentRunRecord", "given_out"]
+__all__ = ["AgentRunRecord", "CallRecord", "OperationRecord", "given_out", "operations_given_out"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +40,67 @@ class AgentRunRecord:
     ended_at: datetime | None
     deadline_at: datetime | None
     """When its active time is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRecord:
+    """One physical try of an operation."""
+
+    number: int
+    """From 1."""
+    epoch: int
+    """Of the lease that it was made under."""
+    state: CallState
+    started_at: datetime
+    ended_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRecord:
+    """One logical call of a model or a tool."""
+
+    operation_id: str
+    agent_run_id: str
+    purpose: str
+    kind: str
+    name: str
+    state: OperationState
+    request: Any
+    outcome: Any
+    """`{"value": …}` or `{"error": {"code", "message"}}`; None until it has ended."""
+    calls: tuple[CallRecord, ...]
+
+
+def operations_given_out(tx: Tx, root_id: str) -> list[OperationRecord]:
+    """The operations of a tree, with their calls, as they are given out.
+
+    Raises:
+        NotFound: There is no such tree (`agent_run_not_found`).
+    """
+    return [
+        OperationRecord(
+            operation_id=each.operation_id,
+            agent_run_id=each.agent_run_id,
+            purpose=each.purpose,
+            kind=each.kind,
+            name=each.name,
+            state=each.state,
+            request=each.request,
+            outcome=each.outcome,
+            calls=tuple(_call(row) for row in tx.all("agent_calls_of", operation_id=each.operation_id)),
+        )
+        for each in read_tree(tx, root_id).operations.values()
+    ]
+
+
+def _call(row: Row) -> CallRecord:
+    return CallRecord(
+        number=row["number"],
+        epoch=row["epoch"],
+        state=CallState(row["state"]),
+        started_at=moment(row["started_us"]),
+        ended_at=None if row["ended_us"] is None else moment(row["ended_us"]),
+    )
 
 
 def given_out(run: AgentRun) -> AgentRunRecord:

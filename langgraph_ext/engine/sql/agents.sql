@@ -9,6 +9,11 @@ WHERE operation_id = :operation_id AND number = :number AND state = 'open';
 INSERT INTO agent_call (operation_id, number, epoch, state, started_us)
 VALUES (:operation_id, :number, :epoch, 'open', :now_us);
 
+-- name: agent_calls_of
+SELECT number, epoch, state, answer, started_us, ended_us FROM agent_call
+WHERE operation_id = :operation_id
+ORDER BY number;
+
 -- name: agent_commit_get
 SELECT digest, result FROM agent_commit WHERE root_id = :root_id AND commit_key = :commit_key;
 
