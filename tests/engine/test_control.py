@@ -222,6 +222,7 @@ async def test_e27_root_reasons_are_looked_at_before_local_ones(bench: Bench, wh
     tree = await bench.drive(root)
     expected = "deadline_exceeded" if who == "root" else "stopped"
     assert {root: expected, "a-child": expected} == {each.agent_run_id: each.reason for each in tree.runs.values()}
+    assert [root] == [key.split(":")[1] for key in bench.commit_keys("close:")]  # which took the child with it
 
 
 async def test_e27_a_failed_task_closes_its_agent_run(bench: Bench) -> None:
