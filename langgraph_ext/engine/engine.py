@@ -159,12 +159,14 @@ class AgentGraphEngine(Closing):
 
     def run(self, spec: Spec, input: Any, *, key: str | None = None) -> AgentRunRecord:
         """`start` and `drive`."""
-        return self.drive(self.start(spec, input, key=key).agent_run_id)
+        release = self._known(spec)
+        return self.drive(self.start(release, input, key=key).agent_run_id, release)
 
     async def arun(self, spec: Spec, input: Any, *, key: str | None = None) -> AgentRunRecord:
         """As `run`."""
-        started = await self.astart(spec, input, key=key)
-        return await self.adrive(started.agent_run_id)
+        release = self._known(spec)
+        started = await self.astart(release, input, key=key)
+        return await self.adrive(started.agent_run_id, release)
 
     def get_run(self, agent_run_id: str) -> AgentRunRecord:
         """An agent run as it is.
@@ -269,7 +271,8 @@ class AgentGraphEngine(Closing):
 
     def _known(self, spec: Spec) -> Release:
         release = spec if isinstance(spec, Release) else compile_spec(spec)
-        return self._releases.setdefault(release.digest, release)
+        self._releases[release.digest] = release  # the newest: what lives in it may be another's, under the same digest
+        return release
 
     def _get(self, agent_run_id: str) -> AgentRunRecord:
         return given_out(self._store.database.read(read_tree, agent_run_id).root)

@@ -17,7 +17,7 @@ from langgraph_ext.engine.outcomes import PROTOCOL
 from langgraph_ext.engine.program import Program
 from langgraph_ext.engine.rows import Tree
 from langgraph_ext.engine.states import OperationState, TaskState, TicketState
-from langgraph_ext.errors import LangGraphExtError, RecoveryRequired
+from langgraph_ext.errors import AdmissionError, RecoveryRequired
 
 __all__ = ["Abandon", "LookAgain", "check", "take_over"]
 
@@ -79,13 +79,13 @@ def check(tree: Tree, program: Program, release: str) -> None:
     """See that a tree can be driven with this code, before anything is called; reads only.
 
     Raises:
-        LangGraphExtError: A behaviour (`node_abi_unavailable`), a continuation's protocol (`node_protocol_unsupported`)
+        AdmissionError: A behaviour (`node_abi_unavailable`), a continuation's protocol (`node_protocol_unsupported`)
             or the definition (`definition_changed`) is not here.
         RecoveryRequired: What is stored contradicts itself (`recovery_invariant`).
     """
     root_id = tree.root.root_id
     if tree.root.release != release:
-        raise LangGraphExtError(
+        raise AdmissionError(
             f"agent run {root_id!r} was started with another definition ({tree.root.release}) "
             f"than this one ({release}); drive it with the one it was started with, or start another run",
             code="definition_changed",
@@ -97,7 +97,7 @@ def check(tree: Tree, program: Program, release: str) -> None:
         program.behaviour(task.behaviour, task.version)
         protocol = PROTOCOL if task.continuation is None else task.continuation.get("protocol")
         if protocol != PROTOCOL:
-            raise LangGraphExtError(
+            raise AdmissionError(
                 f"task {task.agent_task_id!r} stands at protocol {protocol!r}, and this code knows {PROTOCOL}; "
                 "nothing was changed. Drive it with the version that wrote it",
                 code="node_protocol_unsupported",
