@@ -162,7 +162,7 @@ def test_k01_a_run_that_is_driven_ends_at_its_workers_next_turn(engine: AgentGra
     found: list[Any] = []
     worker = threading.Thread(target=lambda: found.append(engine.drive(run.agent_run_id)))
     worker.start()
-    until(lambda: len(model.calls) == 1)
+    until(lambda: len(model.calls) == 1, "its model is called")
     with pytest.raises(LeaseError) as raised:
         engine.drive(run.agent_run_id)
     engine.cancel(run.agent_run_id)
