@@ -186,7 +186,8 @@ class Witness:
         run = tx.one("agent_run_get", agent_run_id=row["root_id"])
         lease = tx.one("lease_get", thread_id=run["thread_id"])
         holds = lease["released_us"] is None and Owner.from_text(lease["owner"]).pid == process
-        if holds and row[which] is not None:
+        skipped = "skipped" in (row[which] or "")  # the scope was closed while they were about to be asked
+        if holds and row[which] is not None and not skipped:
             self.say(f"the {which}-hooks of {operation_id} are asked, and had decided")
 
     def went_on(self, tx: Tx, root_id: str, key: str) -> None:
