@@ -10,6 +10,7 @@ from langgraph_ext.database import Tx
 from langgraph_ext.engine.rows import AgentRun, Operation, Tree, read_tree
 from langgraph_ext.engine.states import AgentStatus, CallState, TaskState, TicketState
 from langgraph_ext.ledger.records import RunStatus
+from tests.support.simulated.witness import calls_of
 
 __all__ = ["check_end"]
 
@@ -66,7 +67,7 @@ def _of_tree(tree: Tree) -> Iterator[str]:
 def _of_calls(tx: Tx, tree: Tree) -> Iterator[str]:
     models = 0
     for operation in tree.operations.values():
-        calls = tx.all("agent_calls_of", operation_id=operation.operation_id)
+        calls = calls_of(tx, operation.operation_id)
         models += len(calls) if operation.kind == "model" else 0
         yield from _of_operation(operation, calls)
     if models != tree.root.model_calls:

@@ -16,7 +16,7 @@ from langgraph_ext.engine.commits import RuntimeCommit, commit
 from langgraph_ext.ledger.owners import Owner
 from tests.support.simulated.locks import Locking, Ref, order_of
 
-__all__ = ["Witness"]
+__all__ = ["Witness", "calls_of"]
 
 _TABLES = {
     "run": ("agent_runs_of_tree", "agent_run_id", "status"),
@@ -174,7 +174,7 @@ class Witness:
     def called(self, tx: Tx, operation_id: str, number: int, policy: str) -> None:
         """A call is made: it is on record by now, and is made once."""
         times = self._called[operation_id, number] = self._called.get((operation_id, number), 0) + 1
-        calls = {row["number"] for row in tx.all("agent_calls_of", operation_id=operation_id)}
+        calls = {row["number"] for row in calls_of(tx, operation_id)}
         if number not in calls:
             self.say(f"call {number} of {operation_id} is made, and is not on record")
         if times > 1:
@@ -186,13 +186,20 @@ class Witness:
         run = tx.one("agent_run_get", agent_run_id=row["root_id"])
         lease = tx.one("lease_get", thread_id=run["thread_id"])
         holds = lease["released_us"] is None and Owner.from_text(lease["owner"]).pid == process
-        if holds and row[which] is not None:
+        skipped = "skipped" in (row[which] or "")  # the scope was closed while they were about to be asked
+        if holds and row[which] is not None and not skipped:
             self.say(f"the {which}-hooks of {operation_id} are asked, and had decided")
 
     def went_on(self, tx: Tx, root_id: str, key: str) -> None:
         """A behaviour goes on behind a yield: what it yielded is committed (rule E6)."""
         if tx.maybe("agent_commit_get", root_id=root_id, commit_key=key) is None:
             self.say(f"a behaviour went past a yield, and {key} is not committed")
+
+
+def calls_of(tx: Tx, operation_id: str) -> list[Row]:
+    """The calls of an operation, in order; the engine itself never asks for them."""
+    query = "SELECT * FROM agent_call WHERE operation_id = :operation_id ORDER BY number"
+    return tx._execute(query, {"operation_id": operation_id}).fetchall()
 
 
 def _snapshot(tx: Tx, root_id: str) -> Snapshot:
