@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from langgraph_ext.engine.applying import Change, Ref
+from langgraph_ext.engine.cancelled import is_told_to_stop
 from langgraph_ext.engine.commits import Committed, RuntimeCommit
 from langgraph_ext.engine.moves import error_outcome
 from langgraph_ext.engine.operation_changes import (
@@ -115,8 +116,7 @@ class CallLoop:
         try:
             raw = await self._program.call(operation, number)
         except asyncio.CancelledError:
-            loop = asyncio.current_task()
-            if loop is None or loop.cancelling():
+            if is_told_to_stop():
                 raise
             raise RuntimeError("the call was cancelled, and nobody has asked for that") from None
         encoded(raw, "answer")

@@ -313,6 +313,9 @@ async def test_e9_a_generator_that_ends_without_a_result_has_failed(bench: Bench
         LangGraphExtError("sk-secret", code="node_outcome_invalid"),
         RecoveryRequired("sk-secret"),
         TimeoutError("sk-secret"),
+        StoreError("sk-secret", code="closed"),
+        LeaseError("sk-secret", code="lease_lost"),
+        asyncio.CancelledError("sk-secret"),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -326,6 +329,42 @@ async def test_e9_an_exception_is_a_failure_whose_text_is_kept_to_itself(bench: 
     assert "node_implementation_failed" == await failed(bench, behaviour)
     assert "sk-secret" not in str(bench.everything())
     assert type(error).__name__ in bench.task("id-000001").error["message"]
+
+
+class TwoArguments:
+    async def activate(self, input: Any, continuation: Any) -> Yielded:
+        yield Complete(output=1, continuation=phase("completed"))
+
+
+class NoGenerator:
+    async def activate(self, input: Any, continuation: Any, runtime: Runtime) -> int:
+        return 1
+
+
+class Nothing:
+    def activate(self, input: Any, continuation: Any, runtime: Runtime) -> None:
+        return None
+
+
+@pytest.mark.parametrize("behaviour", [TwoArguments, NoGenerator, Nothing], ids=lambda each: each.__name__)
+async def test_e9_what_is_no_async_generator_has_failed(bench: Bench, behaviour: Callable[[], Any]) -> None:
+    """Its task is not left running, to raise the same for whoever drives it next."""
+    tree = await bench.drive(bench.start("told"), Stub(behaviours={"told": behaviour()}))
+    assert (AgentStatus.FAILED, "node_implementation_failed") == (tree.root.status, tree.root.reason)
+
+
+@pytest.mark.parametrize("yields", [True, False])
+async def test_e9_a_generator_that_cannot_be_closed_has_its_result(bench: Bench, yields: bool) -> None:
+    async def behaviour(input: Any, continuation: Any, runtime: Runtime) -> Yielded:
+        try:
+            yield Complete(output=7, continuation=phase("completed"))
+        finally:
+            if yields:
+                yield Progress(continuation=phase("a"))
+            raise ValueError("sk-secret")
+
+    tree = await bench.drive(bench.start("told"), told(behaviour))
+    assert (AgentStatus.SUCCEEDED, 7) == (tree.root.status, tree.root.output)
 
 
 OTHERS = ConsumeTicket(operation_id="of another task")
