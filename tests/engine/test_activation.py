@@ -383,6 +383,7 @@ INVALID: dict[str, Any] = {
     "a completion without a continuation": Complete(output=1, continuation=None),  # type: ignore[arg-type]
     "a failure without a code": Fail(code=None, message="m"),  # type: ignore[arg-type]
     "a failure whose message is an error": Fail(code="c", message=ValueError("m")),  # type: ignore[arg-type]
+    "a failure whose message is no Unicode": Fail(code="c", message="\ud800"),
     "a condition of no kind": Wait(continuation=phase("a"), condition={"kind": "moon"}),
     "a condition of a strange kind": Wait(continuation=phase("a"), condition={"kind": ["operations"]}),
     "a condition that is none": Wait(continuation=phase("a"), condition=None),  # type: ignore[arg-type]
@@ -393,6 +394,11 @@ INVALID: dict[str, Any] = {
     "an intent of no kind": Progress(continuation=phase("a"), changes=(tool(kind="moon"),)),
     "an intent of no policy": Progress(continuation=phase("a"), changes=(tool(policy="twice"),)),
     "an intent without a purpose": Progress(continuation=phase("a"), changes=(tool(purpose=None),)),
+    "an intent whose purpose is no Unicode": Progress(continuation=phase("a"), changes=(tool(purpose="\ud800"),)),
+    "a ticket of a list": Progress(
+        continuation=phase("a"),
+        changes=(ConsumeTicket(operation_id=[]),),  # type: ignore[arg-type]
+    ),
     "an operation that is not committed": Progress(continuation=phase("a"), changes=(tool(), OTHERS)),
     "a release of another's ticket": Progress(
         continuation=phase("a"), changes=(ReleaseTicket(operation_id="of another task"),)
@@ -437,6 +443,20 @@ async def test_e9_in_completed_a_task_gives_its_output(bench: Bench) -> None:
 
     tree = await bench.drive(bench.start("told"), told(behaviour))
     assert (AgentStatus.SUCCEEDED, 7) == (tree.root.status, tree.root.output)
+
+
+async def test_e9_a_ticket_is_consumed_for_a_reason_that_is_text(bench: Bench) -> None:
+    async def behaviour(input: Any, continuation: Any, runtime: Runtime) -> Yielded:
+        asked = runtime.operations.get("m")
+        if asked is None:
+            begin = tool("m", kind="model")
+            yield Wait(continuation=phase("a"), condition=conditions.operations_ended("m"), changes=(begin,))
+        else:
+            consume = ConsumeTicket(operation_id=asked.operation_id, reason=object())  # type: ignore[arg-type]
+            yield Complete(output=1, continuation=phase("completed"), changes=(consume,))
+
+    tree = await bench.drive(bench.start("told"), told(behaviour))
+    assert (AgentStatus.FAILED, "node_outcome_invalid") == (tree.root.status, tree.root.reason)
 
 
 async def test_e9_an_operation_of_another_task_is_not_this_ones_to_settle(bench: Bench) -> None:
