@@ -10,7 +10,7 @@ What is pure (routing, validation, reducers, prompts) was done before; nothing i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from langgraph_ext import canonical
@@ -44,8 +44,12 @@ class RuntimeCommit:
     @property
     def digest(self) -> str:
         """Of what is written: neither epoch nor time, nor what was expected."""
-        changes = [{"change": type(each).__name__, **asdict(each)} for each in self.changes]  # type: ignore[call-overload]
-        return canonical.digest(canonical.encode({"key": self.key, "changes": changes}, where="commit"))
+        parts = [canonical.encode(self.key, where="key")]
+        for change in self.changes:  # each field by itself: what can be stored can be digested, however deep it is
+            parts.append(canonical.encode(type(change).__name__))
+            for each in fields(change):  # type: ignore[arg-type]  # a dataclass, all of them
+                parts += canonical.encode(each.name), canonical.encode(getattr(change, each.name), where=each.name)
+        return canonical.digest(b"\n".join(parts))
 
     @property
     def locks(self) -> list[Ref]:

@@ -13,7 +13,7 @@ from typing import Any
 from langgraph_ext.engine.applying import Change, Ref
 from langgraph_ext.engine.cancelled import is_told_to_stop
 from langgraph_ext.engine.commits import Committed, RuntimeCommit
-from langgraph_ext.engine.moves import error_outcome
+from langgraph_ext.engine.moves import error_outcome, outcome_of
 from langgraph_ext.engine.operation_changes import (
     Allow,
     CompleteOperation,
@@ -24,9 +24,10 @@ from langgraph_ext.engine.operation_changes import (
     SaveRaw,
 )
 from langgraph_ext.engine.program import Denied, Program
-from langgraph_ext.engine.rows import Operation, encoded
+from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.states import OperationState
 from langgraph_ext.errors import LangGraphExtError
+from langgraph_ext.ledger.texts import cut, message_of
 
 __all__ = ["HAS_WORK", "CallLoop"]
 
@@ -119,8 +120,7 @@ class CallLoop:
             if is_told_to_stop():
                 raise
             raise RuntimeError("the call was cancelled, and nobody has asked for that") from None
-        encoded(raw, "answer")
-        return raw
+        return outcome_of(raw)
 
     async def _lose(self, operation: Operation, number: int) -> None:
         """The loop is told to stop while its call is under way."""
@@ -144,7 +144,8 @@ class CallLoop:
 
 
 def _told(error: Exception) -> tuple[str, str]:
+    """Code and message of an error, which may hold anything, and may be unable to say it."""
     if isinstance(error, LangGraphExtError):
-        return error.code, str(error.args[0])
+        return cut(error.code), message_of(error.args[0])
     code = "deadline_exceeded" if isinstance(error, TimeoutError) else "call_failed"
-    return code, f"{type(error).__name__}: {error}"
+    return code, cut(f"{type(error).__name__}: {message_of(error)}")
