@@ -59,7 +59,7 @@ async def test_e1_a_whole_run_writes_in_commits_alone(benches: Callable[..., Ben
 
     assert AgentStatus.SUCCEEDED is tree.root.status
     writing = {name for name, trace, _ in traces if any(verb == "run" for verb, _, _ in trace)}
-    assert {"commit", "release"} == writing
+    assert {"commit", "_leave"} == writing
 
 
 # -- E2
