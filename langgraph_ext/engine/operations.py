@@ -147,5 +147,4 @@ def _told(error: Exception) -> tuple[str, str]:
     """Code and message of an error, which may hold anything, and may be unable to say it."""
     if isinstance(error, LangGraphExtError):
         return cut(error.code), message_of(error.args[0])
-    code = "deadline_exceeded" if isinstance(error, TimeoutError) else "call_failed"
-    return code, cut(f"{type(error).__name__}: {message_of(error)}")
+    return "call_failed", cut(f"{type(error).__name__}: {message_of(error)}")

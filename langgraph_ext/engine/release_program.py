@@ -18,7 +18,7 @@ from langgraph_ext.engine.program import Allowed, Answered, Denied
 from langgraph_ext.engine.releases import Release
 from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.starting import Entry
-from langgraph_ext.errors import AdmissionError
+from langgraph_ext.errors import AdmissionError, LangGraphExtError
 
 __all__ = ["ReleaseProgram", "entry_of"]
 
@@ -80,10 +80,20 @@ class ReleaseProgram:
 
     async def call(self, operation: Operation, number: int) -> Any:
         """As `Program.call`; `deadline_exceeded` when it takes longer than the release allows."""
-        async with asyncio.timeout(self._seconds(operation)):
-            if operation.kind == "tool":
-                return {"value": await self._call_tool(operation)}
-            return {"value": await self._call_model(operation)}
+        seconds = self._seconds(operation)
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                if operation.kind == "tool":
+                    return {"value": await self._call_tool(operation)}
+                return {"value": await self._call_model(operation)}
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise LangGraphExtError(
+                f"{operation.kind} {operation.name!r} took longer than {seconds:g} s; allow it more, or let it do less",
+                code="deadline_exceeded",
+            ) from error
 
     def retry_after(self, operation: Operation, number: int, error: Exception) -> float | None:
         """Another call of what says that one may help, if the release has any (rule E23)."""
