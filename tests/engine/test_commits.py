@@ -82,6 +82,19 @@ def refusal(act: Callable[[], Any]) -> str:
     return refused.value.code
 
 
+@pytest.mark.parametrize("who", ["this call", "another call"])
+def test_e2_a_transaction_that_is_run_again_finds_its_own_commit(bench: Bench, held: Held, who: str) -> None:
+    """So whoever put a call on record under it makes that call, and nobody else does."""
+    wanted = commit_of(held, ACTIVATE, key="k")
+
+    def committed(tx: Any) -> Any:
+        tx.repeated = who == "this call"
+        return commit(tx, wanted, held, now_us=1, ids=lambda: "id")
+
+    assert not bench.database.transact(commit, wanted, held, now_us=1, ids=lambda: "id").again
+    assert (who == "another call") is bench.database.transact(committed).again
+
+
 def test_e2_the_same_commit_again_is_its_first_result(bench: Bench, held: Held) -> None:
     """Under the key and the digest that are on record, nothing is written, and the first answer is given."""
     bench.commit(held, ACTIVATE, key="a")
