@@ -87,13 +87,13 @@ class AgentGraphEngine(Closing):
         """Renew no leases any more, and close what this object has opened. May be called twice."""
         self._renewal.close()
         if self._closes:
-            self.ledger.close()
+            self._store.database.close()
 
     async def aclose(self) -> None:
         """As `close`, without holding the event loop."""
         self._renewal.close(wait=False)
         if self._closes:
-            await self.ledger.aclose()
+            await self._store.database.aclose()
 
     # -- runs
 

@@ -15,8 +15,9 @@ import pytest
 from langchain_core.language_models import FakeListChatModel
 
 from langgraph_ext import AgentGraphEngine
+from langgraph_ext.database import open_database
 from langgraph_ext.engine import AgentStatus, Begin, Behaviours, Complete, Runtime, Wait, operations_ended
-from langgraph_ext.errors import InvalidArgument, LeaseError
+from langgraph_ext.errors import InvalidArgument, LangGraphExtError, LeaseError, StoreError
 from tests.support.agents import Told, Yielded, phase
 
 
@@ -82,6 +83,39 @@ def engine(engines: Engines) -> AgentGraphEngine:
     return engines()
 
 
+# -- life
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+@pytest.mark.parametrize("shared", [True, False])
+def test_an_engine_closes_what_it_has_opened_and_nothing_else(tmp_path: Path, is_async: bool, shared: bool) -> None:
+    database = open_database(tmp_path / "agents.db")
+    behaviours = Behaviours()
+    behaviours.register("one-model", 1, lambda: Told(one_model))
+    engine = AgentGraphEngine(database if shared else tmp_path / "agents.db", behaviours=behaviours)
+    run = engine.run(spec(), None)
+    if is_async:
+        asyncio.run(engine.aclose())
+    else:
+        engine.close()
+    engine.close()
+    if shared:
+        assert run == engine.get_run(run.agent_run_id)
+    else:
+        with pytest.raises(StoreError) as closed:
+            engine.get_run(run.agent_run_id)
+        assert "closed" == closed.value.code
+    database.close()
+
+
+def test_a_worker_whose_engine_is_closed_leaves_its_run_to_others(engines: Engines) -> None:
+    engine = engines()
+    driving = Driving(engine)
+    engine.close()
+    assert "closed" == driving.ended().code
+    assert AgentStatus.RUNNING is engines().get_run(driving.run.agent_run_id).status
+
+
 # -- bad input
 
 
@@ -131,11 +165,19 @@ class Driving:
         called = threading.Event()
         self.run = engine.start(spec(Model(responses=["42"], seconds=seconds, called=called)), None)
         self.found: list[Any] = []
-        self._thread = threading.Thread(target=lambda: self.found.append(engine.drive(self.run.agent_run_id)))
+        self._engine = engine
+        self._thread = threading.Thread(target=self._drive)
         self._thread.start()
         assert called.wait(10)
 
+    def _drive(self) -> None:
+        try:
+            self.found.append(self._engine.drive(self.run.agent_run_id))
+        except LangGraphExtError as error:
+            self.found.append(error)
+
     def ended(self) -> Any:
+        """Its run, or the error."""
         self._thread.join(10)
         return self.found[0]
 
