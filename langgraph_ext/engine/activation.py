@@ -7,12 +7,15 @@ the commit closes it; what is stored decides how the task goes on.
 from __future__ import annotations
 
 import asyncio
+import inspect
+import logging
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from typing import Any
 
 from langgraph_ext.database import Tx
 from langgraph_ext.engine.applying import Change, Ref
+from langgraph_ext.engine.cancelled import is_told_to_stop
 from langgraph_ext.engine.commits import Held, RuntimeCommit
 from langgraph_ext.engine.outcomes import Complete, Fail, Outcome, Progress, Runtime, Wait, check
 from langgraph_ext.engine.program import Program
@@ -20,9 +23,11 @@ from langgraph_ext.engine.rows import AgentTask, Operation
 from langgraph_ext.engine.states import TaskState
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.task_changes import Activate, EndTask, GoOn, WaitFor
-from langgraph_ext.errors import ConflictError, LangGraphExtError, LeaseError, StoreError
+from langgraph_ext.errors import ConflictError, LangGraphExtError
 
 __all__ = ["Activation"]
+
+_LOGGER = logging.getLogger("langgraph_ext")
 
 _READ_AGAIN = frozenset({"revision_conflict", "scope_closed", "idempotency_conflict"})
 """Codes of conflicts that say that somebody was first, and nothing of what the behaviour wanted."""
@@ -52,9 +57,15 @@ class Activation:
             if runtime.task.state is not TaskState.RUNNING:
                 return
             behaviour = self._program.behaviour(task.behaviour, task.version)
-            continuation = runtime.task.continuation
-            async with aclosing(behaviour.activate(runtime.task.input, continuation, runtime)) as generator:
+            try:
+                generator = _generator(behaviour.activate(runtime.task.input, runtime.task.continuation, runtime))
+            except Exception as error:  # noqa: BLE001 - as below
+                await self._fail("node_implementation_failed", f"it raised {type(error).__name__}")
+                return
+            try:
                 await self._go_through(generator, runtime)
+            finally:
+                await self._close(generator)
         except ConflictError as conflict:
             if conflict.code not in _READ_AGAIN:
                 with suppress(ConflictError):  # the scope closes, or the task has ended: who was first has won
@@ -69,9 +80,9 @@ class Activation:
             except StopAsyncIteration:
                 await self._fail("node_missing_terminal_outcome", "it ended without a result")
                 return
-            except (LeaseError, StoreError):
-                raise
-            except Exception as error:  # noqa: BLE001 - a behaviour's own; its text may hold payloads
+            except (Exception, asyncio.CancelledError) as error:  # a behaviour's own; its text may hold payloads
+                if isinstance(error, asyncio.CancelledError) and is_told_to_stop():
+                    raise
                 await self._fail("node_implementation_failed", f"it raised {type(error).__name__}")
                 return
             try:
@@ -85,6 +96,20 @@ class Activation:
             await asyncio.sleep(0)
             now = await self._store.read(_runtime, self._task.agent_task_id, self._program.spec)
             runtime.task, runtime.operations = now.task, now.operations
+
+    async def _close(self, generator: AsyncGenerator[Outcome, Any]) -> None:
+        """Close it. What it raises then is told to the log alone: what it has yielded is committed, and counts."""
+        try:
+            await generator.aclose()
+        except (Exception, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and is_told_to_stop():
+                raise
+            _LOGGER.warning(
+                "task %r: its behaviour %r raised %s when it was closed",
+                self._task.agent_task_id,
+                self._task.behaviour,
+                type(error).__name__,
+            )
 
     async def _write(self, outcome: Outcome, runtime: Runtime) -> dict[str, Any]:
         task = runtime.task
@@ -100,6 +125,19 @@ class Activation:
     async def _commit(self, key: str, *changes: Change, expected: dict[Ref, int] | None = None) -> dict[str, Any]:
         wanted = RuntimeCommit(root_id=self._task.root_id, key=key, changes=changes, expected=expected or {})
         return (await self._store.commit(wanted, self._held)).result
+
+
+def _generator(activated: object) -> AsyncGenerator[Outcome, Any]:
+    """What a behaviour has begun.
+
+    Raises:
+        TypeError: It is no async generator.
+    """
+    if isinstance(activated, AsyncGenerator):
+        return activated
+    if inspect.iscoroutine(activated):
+        activated.close()
+    raise TypeError(f"a behaviour is an async generator, and not a {type(activated).__name__}")
 
 
 def _change_of(outcome: Outcome, task: AgentTask) -> tuple[Change, str]:

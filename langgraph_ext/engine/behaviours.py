@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from langgraph_ext.errors import AdmissionError, InvalidArgument
+from langgraph_ext.ledger.rows import text_or_none
 
 __all__ = ["BehaviourFactory", "Behaviours"]
 
@@ -30,10 +31,13 @@ class Behaviours:
             factory: Makes what drives one agent task.
 
         Raises:
-            InvalidArgument: The name is empty, the version is no whole number from 1, or stands for another factory.
+            InvalidArgument: The name is no text or empty, the version is no whole number from 1, or stands for another
+                factory, or that cannot be called.
         """
-        if not name or type(version) is not int or version < 1:
+        if not text_or_none(name, "name") or type(version) is not int or version < 1:
             raise InvalidArgument(f"behaviour {name!r} version {version!r}: give it a name, and a version from 1")
+        if not callable(factory):
+            raise InvalidArgument(f"behaviour {name!r} version {version!r}: its factory is a function, or a class")
         if self._factories.setdefault((name, version), factory) is not factory:
             raise InvalidArgument(
                 f"behaviour {name!r} version {version} is registered with another factory; give that a new version"

@@ -10,7 +10,7 @@ What is pure (routing, validation, reducers, prompts) was done before; nothing i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 from langgraph_ext import canonical
@@ -21,7 +21,7 @@ from langgraph_ext.engine.rows import decoded
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import leases
 
-__all__ = ["Committed", "Held", "RuntimeCommit", "commit", "look_up"]
+__all__ = ["Committed", "Held", "RuntimeCommit", "commit"]
 
 
 class Held(NamedTuple):
@@ -44,8 +44,12 @@ class RuntimeCommit:
     @property
     def digest(self) -> str:
         """Of what is written: neither epoch nor time, nor what was expected."""
-        changes = [{"change": type(each).__name__, **asdict(each)} for each in self.changes]  # type: ignore[call-overload]
-        return canonical.digest(canonical.encode({"key": self.key, "changes": changes}, where="commit"))
+        parts = [canonical.encode(self.key, where="key")]
+        for change in self.changes:  # each field by itself: what can be stored can be digested, however deep it is
+            parts.append(canonical.encode(type(change).__name__))
+            for each in fields(change):  # type: ignore[arg-type]  # a dataclass, all of them
+                parts += canonical.encode(each.name), canonical.encode(getattr(change, each.name), where=each.name)
+        return canonical.digest(b"\n".join(parts))
 
     @property
     def locks(self) -> list[Ref]:
@@ -60,7 +64,7 @@ class Committed(NamedTuple):
 
     result: dict[str, Any]
     again: bool
-    """Whether it was committed before, and this is its first result."""
+    """Whether it was committed before, by another call than this one, and this is its first result."""
 
 
 def commit(tx: Tx, wanted: RuntimeCommit, held: Held, *, now_us: int, ids: Callable[[], str]) -> Committed:
@@ -79,7 +83,7 @@ def commit(tx: Tx, wanted: RuntimeCommit, held: Held, *, now_us: int, ids: Calla
             (`revision_conflict`), or something was to begin where nothing does any more (`scope_closed`).
     """
     leases.check(tx, held.thread_id, held.epoch)
-    known = look_up(tx, wanted)
+    known = _look_up(tx, wanted, held.epoch)
     if known is not None:
         return known
     _lock(tx, wanted.locks, wanted.expected)
@@ -90,19 +94,22 @@ def commit(tx: Tx, wanted: RuntimeCommit, held: Held, *, now_us: int, ids: Calla
         change.apply(at)
     if at.looks_again:  # now, as a scope that a request closes takes nothing back of what was committed with it
         regrant(at)
-    keep(tx, wanted, at.result, epoch=held.epoch, now_us=now_us)
+    _keep(tx, wanted, at.result, epoch=held.epoch, now_us=now_us)
     return Committed(at.result, again=False)
 
 
-def keep(tx: Tx, wanted: RuntimeCommit, result: dict[str, Any], *, epoch: int, now_us: int) -> None:
+def _keep(tx: Tx, wanted: RuntimeCommit, result: dict[str, Any], *, epoch: int, now_us: int) -> None:
     """Note a commit and its result under its key."""
     data = canonical.encode_plain(result, where="result")
     columns = {"root_id": wanted.root_id, "commit_key": wanted.key, "digest": wanted.digest}
     tx.run("agent_commit_insert", **columns, result=data, epoch=epoch, now_us=now_us)
 
 
-def look_up(tx: Tx, wanted: RuntimeCommit) -> Committed | None:
+def _look_up(tx: Tx, wanted: RuntimeCommit, epoch: int) -> Committed | None:
     """What was committed under a commit's key; None if nothing was.
+
+    In a transaction that is run again it was committed by this very call, if under its epoch: what it put on record is
+    still its own to do.
 
     Raises:
         ConflictError: It was something else (`idempotency_conflict`).
@@ -117,7 +124,7 @@ def look_up(tx: Tx, wanted: RuntimeCommit) -> Committed | None:
             code="idempotency_conflict",
             details={"root_id": wanted.root_id, "commit_key": wanted.key},
         )
-    return Committed(decoded(known["result"]), again=True)
+    return Committed(decoded(known["result"]), again=not (tx.repeated and known["epoch"] == epoch))
 
 
 def _lock(tx: Tx, locks: Iterable[Ref], expected: Mapping[Ref, int]) -> None:

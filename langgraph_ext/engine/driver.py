@@ -13,7 +13,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from langgraph_ext.database import Tx
 from langgraph_ext.engine.activation import Activation
+from langgraph_ext.engine.applying import operation_of
 from langgraph_ext.engine.closing import STOPPED
 from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit
 from langgraph_ext.engine.control import Close, Finish, Succeed
@@ -82,7 +84,7 @@ class Driver:
         while True:
             self._hint.clear()
             self._collect()
-            tree = await self._read()
+            tree = await self._store.read(_seen, self._root_id, self._held)
             if tree.root.status.ended:
                 return tree
             if await self._control(tree):
@@ -93,8 +95,7 @@ class Driver:
                 await Activation(self._store, self._program, task, self._held).run()
             elif self._loops:
                 await self._wait(tree)
-            else:  # what looks like a wait may be another worker's work
-                await self._store.read(leases.check, self._held.thread_id, self._held.epoch)
+            else:
                 return tree
 
     # -- control
@@ -200,8 +201,15 @@ class Driver:
         return await self._store.read(read_tree, self._root_id)
 
     async def _read_operation(self, operation_id: str) -> Operation:
-        tree = await self._read()
-        return tree.operations[operation_id]
+        return await self._store.read(operation_of, operation_id)
+
+
+def _seen(tx: Tx, root_id: str, held: Held) -> Tree:
+    """A tree, for who drives it: what looks like a wait, or a slow call, may be another worker's by now."""
+    tree = read_tree(tx, root_id)
+    if not tree.root.status.ended:
+        leases.check(tx, *held)
+    return tree
 
 
 def _first_ready(tree: Tree) -> AgentTask | None:

@@ -7,13 +7,14 @@ import secrets
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextvars import copy_context
 from functools import partial
 from os import PathLike
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from langgraph_ext import canonical
-from langgraph_ext.database import Closing, Database, Tx, on_a_loop, open_database
+from langgraph_ext.database import Closing, Database, Tx, on_a_loop, open_database, tell
 from langgraph_ext.engine.behaviours import Behaviours
 from langgraph_ext.engine.compiler import compile_spec
 from langgraph_ext.engine.records import AgentRunRecord, OperationRecord, given_out, operations_given_out
@@ -64,8 +65,10 @@ class AgentGraphEngine(Closing):
         behaviours: Behaviours | None = None,
         lease_ttl_seconds: float = leases.DEFAULT_TTL_US / 1e6,
     ) -> None:
-        if not lease_ttl_seconds > 0:
-            raise InvalidArgument(f"lease_ttl_seconds is {lease_ttl_seconds!r}; it must be positive")
+        if type(lease_ttl_seconds) not in (int, float) or not 0.1 <= lease_ttl_seconds <= 86_400:
+            raise InvalidArgument(f"lease_ttl_seconds is {lease_ttl_seconds!r}; it must be a number, 0.1 to 86,400")
+        if behaviours is not None and not isinstance(behaviours, Behaviours):
+            raise InvalidArgument(f"behaviours are a {type(behaviours).__name__}; make a Behaviours, and register them")
         self._closes = not isinstance(ledger, RunLedger | Database)
         if not isinstance(ledger, RunLedger):
             ledger = RunLedger(ledger if isinstance(ledger, Database) else open_database(ledger))
@@ -76,7 +79,7 @@ class AgentGraphEngine(Closing):
         self._renewal = Renewal(database)
         self._ttl_us = round(lease_ttl_seconds * 1e6)
         self._releases: dict[str, Release] = {}
-        self._works: dict[str, Work] = {}
+        self._works: set[Work] = set()
 
     # -- life
 
@@ -84,13 +87,13 @@ class AgentGraphEngine(Closing):
         """Renew no leases any more, and close what this object has opened. May be called twice."""
         self._renewal.close()
         if self._closes:
-            self.ledger.close()
+            self._store.database.close()
 
     async def aclose(self) -> None:
         """As `close`, without holding the event loop."""
         self._renewal.close(wait=False)
         if self._closes:
-            await self.ledger.aclose()
+            await self._store.database.aclose()
 
     # -- runs
 
@@ -118,7 +121,7 @@ class AgentGraphEngine(Closing):
 
         Args:
             agent_run_id: Which.
-            spec: What it was started with; not needed if this object has started it.
+            spec: What it was started with; not needed if this object has started it, or if it has ended.
 
         Raises:
             NotFound: There is none (`agent_run_not_found`), or this object does not know its spec
@@ -132,8 +135,11 @@ class AgentGraphEngine(Closing):
 
     async def adrive(self, agent_run_id: str, spec: Spec | None = None) -> AgentRunRecord:
         """As `drive`. Cancelling it stops the worker, not the agent run: another one goes on with it."""
+        agent_run_id = _named(agent_run_id)
         release = self._known(spec) if spec is not None else None
         tree = await self._store.read(read_tree, agent_run_id)
+        if tree.root.status.ended:
+            return given_out(tree.root)
         release = release or self._releases.get(tree.root.release)
         if release is None:
             raise NotFound(
@@ -150,12 +156,11 @@ class AgentGraphEngine(Closing):
             agent_run_id,
             ttl_us=self._ttl_us,
         )
-        self._works[agent_run_id] = work
+        self._works.add(work)
         try:
             return given_out((await work.drive()).root)
         finally:
-            if self._works.get(agent_run_id) is work:
-                del self._works[agent_run_id]
+            self._works.discard(work)
 
     def run(self, spec: Spec, input: Any, *, key: str | None = None) -> AgentRunRecord:
         """`start` and `drive`."""
@@ -178,7 +183,7 @@ class AgentGraphEngine(Closing):
 
     async def aget_run(self, agent_run_id: str) -> AgentRunRecord:
         """As `get_run`."""
-        return given_out((await self._store.read(read_tree, agent_run_id)).root)
+        return given_out((await self._store.read(read_tree, _named(agent_run_id))).root)
 
     def runs(self, *, before: str | None = None, limit: int = 100) -> list[AgentRunRecord]:
         """A page of agent runs, newest first.
@@ -187,11 +192,13 @@ class AgentGraphEngine(Closing):
             before: The last id of the page before.
             limit: At most so many, from 1.
         """
-        return self._store.database.read(_page, before=before, limit=at_least(1, limit, "limit"))
+        return self._store.database.read(
+            _page, before=text_or_none(before, "before"), limit=at_least(1, limit, "limit")
+        )
 
     async def aruns(self, *, before: str | None = None, limit: int = 100) -> list[AgentRunRecord]:
         """As `runs`."""
-        return await self._store.read(_page, before=before, limit=at_least(1, limit, "limit"))
+        return await self._store.read(_page, before=text_or_none(before, "before"), limit=at_least(1, limit, "limit"))
 
     def operations(self, agent_run_id: str) -> list[OperationRecord]:
         """What an agent run has called, or is about to: models and tools, each with its physical calls.
@@ -199,11 +206,11 @@ class AgentGraphEngine(Closing):
         Raises:
             NotFound: There is no such agent run (`agent_run_not_found`).
         """
-        return self._store.database.read(operations_given_out, agent_run_id)
+        return self._store.database.read(operations_given_out, _named(agent_run_id))
 
     async def aoperations(self, agent_run_id: str) -> list[OperationRecord]:
         """As `operations`."""
-        return await self._store.read(operations_given_out, agent_run_id)
+        return await self._store.read(operations_given_out, _named(agent_run_id))
 
     # -- control
 
@@ -215,6 +222,7 @@ class AgentGraphEngine(Closing):
         Raises:
             NotFound: There is none (`agent_run_not_found`).
             ConflictError: It has ended (`run_closed`).
+            InvalidArgument: The reason is no text.
         """
         found = self._store.database.transact(self._stop(agent_run_id, reason))
         self._look(agent_run_id)
@@ -275,23 +283,28 @@ class AgentGraphEngine(Closing):
         return release
 
     def _get(self, agent_run_id: str) -> AgentRunRecord:
-        return given_out(self._store.database.read(read_tree, agent_run_id).root)
+        return given_out(self._store.database.read(read_tree, _named(agent_run_id)).root)
 
     def _stop(self, agent_run_id: str, reason: str | None) -> Callable[..., AgentRun]:
         return partial(
             stop,
-            root_id=agent_run_id,
-            reason=reason,
+            root_id=_named(agent_run_id),
+            reason=text_or_none(reason, "reason"),
             owner=Owner.here(uuid4().hex),
             ttl_us=self._ttl_us,
+            lease_us=self._store.database.clock_us(),
             now_us=self._store.clock_us(),
             ids=self._store.ids,
         )
 
     def _look(self, agent_run_id: str) -> None:
-        work = self._works.get(agent_run_id)
-        if work is not None:
-            work.look()
+        for work in list(self._works):
+            if work.root_id == agent_run_id:
+                work.look()
+
+
+def _named(agent_run_id: object) -> str:
+    return text_or_none(agent_run_id, "agent_run_id") or ""
 
 
 def _page(tx: Tx, *, before: str | None, limit: int) -> list[AgentRunRecord]:
@@ -304,9 +317,19 @@ def _time_ordered() -> str:
 
 
 def _from_sync(act: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine for a caller that awaits nothing; on an event loop (a notebook), in a thread of its own."""
+    """Run a coroutine for a caller that awaits nothing; on an event loop (a notebook), in a thread of its own.
+
+    Ctrl-C cancels it there as well, and is raised when it has come to its end.
+    """
+    running: list[tuple[asyncio.AbstractEventLoop, Callable[[], object]]] = []
+    stopped: list[bool] = []
 
     async def acted() -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        running.append((asyncio.get_running_loop(), task.cancel))
+        if stopped:  # before it could be told
+            raise asyncio.CancelledError
         return await act()
 
     if not on_a_loop():
@@ -319,9 +342,16 @@ def _from_sync(act: Callable[[], Awaitable[T]]) -> T:
         except BaseException as error:  # noqa: BLE001 - raised in the caller's thread
             found.append((None, error))
 
-    thread = threading.Thread(target=work, name="langgraph-ext drive", daemon=True)
+    thread = threading.Thread(target=copy_context().run, args=(work,), name="langgraph-ext drive", daemon=True)
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except BaseException:
+        stopped.append(True)
+        for loop, cancel in running:
+            tell(loop, cancel)
+        thread.join()
+        raise
     result, error = found[0]
     if error is not None:
         raise error

@@ -1,15 +1,21 @@
 """Hooks: functions that are asked before and after each model or tool call (rule E18).
 
 A hook is called with what is about to be sent, or what has come back, as plain values, and returns None to allow it,
-`Replace(value)`, or `Deny(message)`. Hooks of one kind are asked in their declared order, each with what the one before
-has made of it, until one denies. What they decided is stored before the next step, and they are not asked again.
+`Replace(value)`, or `Deny(message)`. It is given a copy: only what it returns counts. Hooks of one kind are asked in
+their declared order, each with what the one before has made of it, until one denies. What they decided is stored before
+the next step, and they are not asked again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from typing import Any, NamedTuple
+
+from langgraph_ext.engine.cancelled import is_told_to_stop
+from langgraph_ext.ledger.texts import message_of
 
 __all__ = ["Asked", "Deny", "Named", "Replace", "ask"]
 
@@ -45,22 +51,21 @@ class Asked(NamedTuple):
     denied: str | None
 
 
-async def ask(hooks: Sequence[Named], value: Any) -> Asked:
+async def ask(hooks: Sequence[Named], value: Any, fits: Callable[[Any], object]) -> Asked:
     """Ask hooks of one kind.
 
     Args:
         hooks: In their order.
         value: What they are asked about.
+        fits: Raises if a value cannot stand in its place; a hook that has given it counts as one that has raised.
     """
     decisions: list[dict[str, Any]] = []
     for hook in hooks:
         try:
-            decided = hook.call(value)
-            if inspect.isawaitable(decided):
-                decided = await decided
-            if not isinstance(decided, Replace | Deny | None):
-                raise TypeError(f"returned a {type(decided).__name__}; a hook returns None, Replace(…) or Deny(…)")
-        except Exception as error:  # noqa: BLE001 - a user's function; whatever it raises denies
+            decided = await _ask(hook, value, fits)
+        except (Exception, asyncio.CancelledError) as error:  # a user's function; whatever it raises denies
+            if isinstance(error, asyncio.CancelledError) and is_told_to_stop():
+                raise
             if not hook.required:
                 decisions.append({"hook": hook.name, "decision": "failed", "error": type(error).__name__})
                 continue
@@ -68,10 +73,21 @@ async def ask(hooks: Sequence[Named], value: Any) -> Asked:
             decided = Deny(message)
         decisions.append({"hook": hook.name, "decision": _word(decided)})
         if isinstance(decided, Deny):
-            return Asked(value, decisions, decided.message)
+            return Asked(value, decisions, message_of(decided.message))
         if isinstance(decided, Replace):
             value = decided.value
     return Asked(value, decisions, None)
+
+
+async def _ask(hook: Named, value: Any, fits: Callable[[Any], object]) -> Replace | Deny | None:
+    decided = hook.call(deepcopy(value))
+    if inspect.isawaitable(decided):
+        decided = await decided
+    if isinstance(decided, Replace):
+        fits(decided.value)
+    if not isinstance(decided, Replace | Deny | None):
+        raise TypeError(f"returned a {type(decided).__name__}; a hook returns None, Replace(…) or Deny(…)")
+    return decided
 
 
 def _word(decided: Replace | Deny | None) -> str:

@@ -9,12 +9,28 @@ from langgraph_ext.engine.conditions import is_met
 from langgraph_ext.engine.rows import decoded, encoded
 from langgraph_ext.engine.states import OperationState, TaskState
 
-__all__ = ["error_outcome", "move_operation", "wake"]
+__all__ = ["error_outcome", "move_operation", "outcome_of", "wake"]
 
 
 def error_outcome(code: str, message: str) -> dict[str, Any]:
     """An outcome that is an error."""
     return {"error": {"code": code, "message": message}}
+
+
+def outcome_of(value: Any) -> dict[str, Any]:
+    """A value that is an outcome: `{"value": …}` or `{"error": {"code", "message"}}`, and can be stored.
+
+    Raises:
+        TypeError: It is none.
+    """
+    is_one = isinstance(value, dict) and (value.keys() == {"value"} or value.keys() == {"error"})
+    if not is_one:
+        raise TypeError('what comes of a call is {"value": …} or {"error": …}')
+    error = value.get("error", {"code": "", "message": ""})
+    if not isinstance(error, dict) or not {"code", "message"} <= error.keys():
+        raise TypeError("an error has a code and a message")
+    encoded(value, "outcome")
+    return value  # type: ignore[no-any-return]
 
 
 def move_operation(

@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from langgraph_ext.engine.applying import Change, Ref
+from langgraph_ext.engine.cancelled import is_told_to_stop
 from langgraph_ext.engine.commits import Committed, RuntimeCommit
-from langgraph_ext.engine.moves import error_outcome
+from langgraph_ext.engine.moves import error_outcome, outcome_of
 from langgraph_ext.engine.operation_changes import (
     Allow,
     CompleteOperation,
@@ -23,9 +24,10 @@ from langgraph_ext.engine.operation_changes import (
     SaveRaw,
 )
 from langgraph_ext.engine.program import Denied, Program
-from langgraph_ext.engine.rows import Operation, encoded
+from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.states import OperationState
 from langgraph_ext.errors import LangGraphExtError
+from langgraph_ext.ledger.texts import cut, message_of
 
 __all__ = ["HAS_WORK", "CallLoop"]
 
@@ -115,12 +117,10 @@ class CallLoop:
         try:
             raw = await self._program.call(operation, number)
         except asyncio.CancelledError:
-            loop = asyncio.current_task()
-            if loop is None or loop.cancelling():
+            if is_told_to_stop():
                 raise
             raise RuntimeError("the call was cancelled, and nobody has asked for that") from None
-        encoded(raw, "answer")
-        return raw
+        return outcome_of(raw)
 
     async def _lose(self, operation: Operation, number: int) -> None:
         """The loop is told to stop while its call is under way."""
@@ -144,7 +144,7 @@ class CallLoop:
 
 
 def _told(error: Exception) -> tuple[str, str]:
+    """Code and message of an error, which may hold anything, and may be unable to say it."""
     if isinstance(error, LangGraphExtError):
-        return error.code, str(error.args[0])
-    code = "deadline_exceeded" if isinstance(error, TimeoutError) else "call_failed"
-    return code, f"{type(error).__name__}: {error}"
+        return cut(error.code), message_of(error.args[0])
+    return "call_failed", cut(f"{type(error).__name__}: {message_of(error)}")

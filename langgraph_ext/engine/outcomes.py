@@ -126,7 +126,11 @@ def _why_not(outcome: object, runtime: Runtime) -> str | None:
 
 
 def _is_text(value: object) -> bool:
-    return isinstance(value, str)
+    """Whether it is text, and can be stored."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
 
 
 def _strange_continuation(outcome: Outcome) -> str | None:
@@ -149,7 +153,9 @@ def _strange_change(changes: tuple[Change, ...], runtime: Runtime) -> str | None
             if (why := _strange_begin(change)) is not None:
                 return why
         elif isinstance(change, _OF_OPERATIONS):
-            if change.operation_id not in own:
+            if isinstance(change, ConsumeTicket) and not _is_text(change.reason):
+                return f"{name} has a reason that is no text"
+            if not _is_text(change.operation_id) or change.operation_id not in own:
                 return f"{name} names operation {change.operation_id!r}, which the task has not committed"
         else:
             return f"{name} is nothing that a behaviour prepares"

@@ -12,12 +12,13 @@ from langchain_core.messages import ToolMessage, message_to_dict, messages_from_
 
 from langgraph_ext.engine import hooks
 from langgraph_ext.engine.behaviours import Behaviours
+from langgraph_ext.engine.moves import outcome_of
 from langgraph_ext.engine.outcomes import Behaviour
 from langgraph_ext.engine.program import Allowed, Answered, Denied
 from langgraph_ext.engine.releases import Release
-from langgraph_ext.engine.rows import Operation
+from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.starting import Entry
-from langgraph_ext.errors import AdmissionError
+from langgraph_ext.errors import AdmissionError, LangGraphExtError
 
 __all__ = ["ReleaseProgram", "entry_of"]
 
@@ -72,17 +73,27 @@ class ReleaseProgram:
 
     async def before(self, operation: Operation) -> Allowed | Denied:
         """As `Program.before`."""
-        asked = await hooks.ask(self._hooks("before", operation), operation.request)
+        asked = await hooks.ask(self._hooks("before", operation), operation.request, _is_request)
         if asked.denied is not None:
             return Denied(asked.decisions, "denied", asked.denied)
         return Allowed(asked.value, asked.decisions)
 
     async def call(self, operation: Operation, number: int) -> Any:
         """As `Program.call`; `deadline_exceeded` when it takes longer than the release allows."""
-        async with asyncio.timeout(self._seconds(operation)):
-            if operation.kind == "tool":
-                return {"value": await self._call_tool(operation)}
-            return {"value": await self._call_model(operation)}
+        seconds = self._seconds(operation)
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                if operation.kind == "tool":
+                    return {"value": await self._call_tool(operation)}
+                return {"value": await self._call_model(operation)}
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise LangGraphExtError(
+                f"{operation.kind} {operation.name!r} took longer than {seconds:g} s; allow it more, or let it do less",
+                code="deadline_exceeded",
+            ) from error
 
     def retry_after(self, operation: Operation, number: int, error: Exception) -> float | None:
         """Another call of what says that one may help, if the release has any (rule E23)."""
@@ -99,7 +110,7 @@ class ReleaseProgram:
 
     async def after(self, operation: Operation) -> Answered:
         """As `Program.after`."""
-        asked = await hooks.ask(self._hooks("after", operation), operation.raw)
+        asked = await hooks.ask(self._hooks("after", operation), operation.raw, outcome_of)
         if asked.denied is not None:
             return Answered(asked.decisions, {"error": {"code": "denied", "message": asked.denied}})
         return Answered(asked.decisions, asked.value)
@@ -137,3 +148,14 @@ class ReleaseProgram:
         answer = await tool.ainvoke(call)
         assert isinstance(answer, ToolMessage), "a tool that is given a tool call answers with its message"
         return {"message": message_to_dict(answer)}
+
+
+def _is_request(value: Any) -> None:
+    """See that a request may be sent in place of another.
+
+    Raises:
+        TypeError: It may not.
+    """
+    if not isinstance(value, dict):
+        raise TypeError(f"a request is a dict, and not a {type(value).__name__}")
+    encoded(value, "request")

@@ -23,7 +23,15 @@ __all__ = ["stop"]
 
 
 def stop(
-    tx: Tx, root_id: str, *, reason: str | None, owner: Owner, ttl_us: int, now_us: int, ids: Callable[[], str]
+    tx: Tx,
+    root_id: str,
+    *,
+    reason: str | None,
+    owner: Owner,
+    ttl_us: int,
+    lease_us: int,
+    now_us: int,
+    ids: Callable[[], str],
 ) -> AgentRun:
     """Ask a root agent run to stop.
 
@@ -33,6 +41,7 @@ def stop(
         reason: Why; for the record.
         owner: Who asks, and closes it if nobody drives it.
         ttl_us: Of the lease that it is closed under.
+        lease_us: As `now_us`, by the database's clock: leases go by that.
         now_us: Microseconds since the epoch, UTC.
         ids: Makes ids.
 
@@ -52,11 +61,11 @@ def stop(
             code="run_closed",
             details={"agent_run_id": root_id, "status": str(tree.root.status)},
         )
-    if leases.holder(tx, tree.root.thread_id, now_us=now_us) is not None:
+    if leases.holder(tx, tree.root.thread_id, now_us=lease_us) is not None:
         run = tx.one("run_get", run=tree.root.run)
         inbox.add(tx, run, InboxKind.CANCEL, mode=CancelMode.NOW, reason=reason, now_us=now_us)
         return tree.root
-    lease = leases.acquire(tx, thread_id=tree.root.thread_id, owner=owner, ttl_us=ttl_us, now_us=now_us, whole=True)
+    lease = leases.acquire(tx, thread_id=tree.root.thread_id, owner=owner, ttl_us=ttl_us, now_us=lease_us, whole=True)
     held = Held(lease.thread_id, lease.epoch)
     close = Close(agent_run_id=root_id, reason=STOPPED, message=reason or "")
     steps = [
@@ -67,7 +76,7 @@ def stop(
     for step in steps:
         if step is not None:
             commit(tx, step, held, now_us=now_us, ids=ids)
-    leases.release(tx, lease.thread_id, lease.epoch, now_us=now_us)
+    leases.release(tx, *held, now_us=lease_us)
     found = read_tree(tx, root_id).root
     assert found.status is not AgentStatus.RUNNING
     return found

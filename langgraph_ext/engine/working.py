@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
+from langgraph_ext.database import Tx
 from langgraph_ext.engine.closing import thread_of
 from langgraph_ext.engine.commits import Held
 from langgraph_ext.engine.driver import Driver
 from langgraph_ext.engine.program import Program
-from langgraph_ext.engine.rows import Tree
+from langgraph_ext.engine.rows import Tree, read_tree
 from langgraph_ext.engine.store import Store
 from langgraph_ext.errors import LeaseError, StoreError
 from langgraph_ext.ledger import leases
-from langgraph_ext.ledger.leases import Lease
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.renewal import Renewal
 
@@ -49,14 +51,15 @@ class Work:
         self._owner = owner
         self._program = program
         self._release = release
-        self._root_id = root_id
+        self.root_id = root_id
         self._ttl_us = ttl_us
         self._driving: tuple[asyncio.AbstractEventLoop, Driver] | None = None
 
     def look(self) -> None:
         """Something was asked of the tree in this process, in whichever thread."""
-        if self._driving is not None:
-            loop, driver = self._driving
+        driving = self._driving  # once: its own thread may be at its end
+        if driving is not None:
+            loop, driver = driving
             with suppress(RuntimeError):  # its loop is closed, and it has looked for the last time
                 loop.call_soon_threadsafe(driver.look)
 
@@ -68,24 +71,43 @@ class Work:
             StoreError: The database failed.
         """
         lease = await leases.atake(
-            self._store.database, thread_id=thread_of(self._root_id), owner=self._owner, ttl_us=self._ttl_us
+            self._store.database, thread_id=thread_of(self.root_id), owner=self._owner, ttl_us=self._ttl_us
         )
         held = Held(lease.thread_id, lease.epoch)
-        driver = Driver(self._store, self._program, self._release, self._root_id, held)
+        driver = Driver(self._store, self._program, self._release, self.root_id, held)
         self._driving = asyncio.get_running_loop(), driver
-        self._renewal.add(lease, _say_nothing)  # whatever it still writes is refused
         try:
-            return await driver.drive()
+            self._renewal.add(lease, self._lost)
+            return await self._drive(driver, held)
+        except BaseException:
+            await self._give_back(leases.release, *held)
+            raise
         finally:
             self._driving = None
             self._renewal.remove(lease.thread_id, lease.epoch)
-            await self._give_back(lease)
 
-    async def _give_back(self, lease: Lease) -> None:
+    async def _drive(self, driver: Driver, held: Held) -> Tree:
+        while True:
+            tree = await driver.drive()
+            if await self._give_back(_leave, self.root_id, held):
+                return tree
+
+    async def _give_back(self, give: Callable[..., bool], *args: Any) -> bool:
+        """Give the lease back; False if the tree is to be driven on."""
         with suppress(StoreError):  # it expires
-            now_us = self._store.clock_us()
-            await self._store.transact(leases.release, lease.thread_id, lease.epoch, now_us=now_us)
+            return await self._store.transact(give, *args, now_us=self._store.database.clock_us())
+        return True
+
+    def _lost(self, error: LeaseError) -> None:
+        """Whatever it still writes is refused; it may as well look at once, and stop."""
+        del error
+        self.look()
 
 
-def _say_nothing(error: LeaseError) -> None:
-    del error
+def _leave(tx: Tx, root_id: str, held: Held, *, now_us: int) -> bool:
+    """Give a tree back, unless it was asked to stop since it was looked at: who asked leaves that to its worker."""
+    tree = read_tree(tx, root_id)
+    if tree.stop is not None and not tree.root.status.ended:
+        return False
+    leases.release(tx, *held, now_us=now_us)
+    return True

@@ -313,6 +313,9 @@ async def test_e9_a_generator_that_ends_without_a_result_has_failed(bench: Bench
         LangGraphExtError("sk-secret", code="node_outcome_invalid"),
         RecoveryRequired("sk-secret"),
         TimeoutError("sk-secret"),
+        StoreError("sk-secret", code="closed"),
+        LeaseError("sk-secret", code="lease_lost"),
+        asyncio.CancelledError("sk-secret"),
     ],
     ids=lambda error: type(error).__name__,
 )
@@ -326,6 +329,42 @@ async def test_e9_an_exception_is_a_failure_whose_text_is_kept_to_itself(bench: 
     assert "node_implementation_failed" == await failed(bench, behaviour)
     assert "sk-secret" not in str(bench.everything())
     assert type(error).__name__ in bench.task("id-000001").error["message"]
+
+
+class TwoArguments:
+    async def activate(self, input: Any, continuation: Any) -> Yielded:
+        yield Complete(output=1, continuation=phase("completed"))
+
+
+class NoGenerator:
+    async def activate(self, input: Any, continuation: Any, runtime: Runtime) -> int:
+        return 1
+
+
+class Nothing:
+    def activate(self, input: Any, continuation: Any, runtime: Runtime) -> None:
+        return None
+
+
+@pytest.mark.parametrize("behaviour", [TwoArguments, NoGenerator, Nothing], ids=lambda each: each.__name__)
+async def test_e9_what_is_no_async_generator_has_failed(bench: Bench, behaviour: Callable[[], Any]) -> None:
+    """Its task is not left running, to raise the same for whoever drives it next."""
+    tree = await bench.drive(bench.start("told"), Stub(behaviours={"told": behaviour()}))
+    assert (AgentStatus.FAILED, "node_implementation_failed") == (tree.root.status, tree.root.reason)
+
+
+@pytest.mark.parametrize("yields", [True, False])
+async def test_e9_a_generator_that_cannot_be_closed_has_its_result(bench: Bench, yields: bool) -> None:
+    async def behaviour(input: Any, continuation: Any, runtime: Runtime) -> Yielded:
+        try:
+            yield Complete(output=7, continuation=phase("completed"))
+        finally:
+            if yields:
+                yield Progress(continuation=phase("a"))
+            raise ValueError("sk-secret")
+
+    tree = await bench.drive(bench.start("told"), told(behaviour))
+    assert (AgentStatus.SUCCEEDED, 7) == (tree.root.status, tree.root.output)
 
 
 OTHERS = ConsumeTicket(operation_id="of another task")
@@ -344,6 +383,7 @@ INVALID: dict[str, Any] = {
     "a completion without a continuation": Complete(output=1, continuation=None),  # type: ignore[arg-type]
     "a failure without a code": Fail(code=None, message="m"),  # type: ignore[arg-type]
     "a failure whose message is an error": Fail(code="c", message=ValueError("m")),  # type: ignore[arg-type]
+    "a failure whose message is no Unicode": Fail(code="c", message="\ud800"),
     "a condition of no kind": Wait(continuation=phase("a"), condition={"kind": "moon"}),
     "a condition of a strange kind": Wait(continuation=phase("a"), condition={"kind": ["operations"]}),
     "a condition that is none": Wait(continuation=phase("a"), condition=None),  # type: ignore[arg-type]
@@ -354,6 +394,11 @@ INVALID: dict[str, Any] = {
     "an intent of no kind": Progress(continuation=phase("a"), changes=(tool(kind="moon"),)),
     "an intent of no policy": Progress(continuation=phase("a"), changes=(tool(policy="twice"),)),
     "an intent without a purpose": Progress(continuation=phase("a"), changes=(tool(purpose=None),)),
+    "an intent whose purpose is no Unicode": Progress(continuation=phase("a"), changes=(tool(purpose="\ud800"),)),
+    "a ticket of a list": Progress(
+        continuation=phase("a"),
+        changes=(ConsumeTicket(operation_id=[]),),  # type: ignore[arg-type]
+    ),
     "an operation that is not committed": Progress(continuation=phase("a"), changes=(tool(), OTHERS)),
     "a release of another's ticket": Progress(
         continuation=phase("a"), changes=(ReleaseTicket(operation_id="of another task"),)
@@ -398,6 +443,20 @@ async def test_e9_in_completed_a_task_gives_its_output(bench: Bench) -> None:
 
     tree = await bench.drive(bench.start("told"), told(behaviour))
     assert (AgentStatus.SUCCEEDED, 7) == (tree.root.status, tree.root.output)
+
+
+async def test_e9_a_ticket_is_consumed_for_a_reason_that_is_text(bench: Bench) -> None:
+    async def behaviour(input: Any, continuation: Any, runtime: Runtime) -> Yielded:
+        asked = runtime.operations.get("m")
+        if asked is None:
+            begin = tool("m", kind="model")
+            yield Wait(continuation=phase("a"), condition=conditions.operations_ended("m"), changes=(begin,))
+        else:
+            consume = ConsumeTicket(operation_id=asked.operation_id, reason=object())  # type: ignore[arg-type]
+            yield Complete(output=1, continuation=phase("completed"), changes=(consume,))
+
+    tree = await bench.drive(bench.start("told"), told(behaviour))
+    assert (AgentStatus.FAILED, "node_outcome_invalid") == (tree.root.status, tree.root.reason)
 
 
 async def test_e9_an_operation_of_another_task_is_not_this_ones_to_settle(bench: Bench) -> None:

@@ -42,6 +42,48 @@ async def test_e22_a_call_that_raises_has_failed_and_nothing_else_has(bench: Ben
     assert {"error": {"code": "call_failed", "message": "ValueError: no such order"}} == outcome
 
 
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("it cannot say")
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("\udcff.txt"), Speechless()], ids=["half a character", "none"])
+async def test_e22_an_error_whose_text_cannot_be_stored_is_a_failure_of_its_call(
+    bench: Bench, error: Exception
+) -> None:
+    """And not of whoever drives it, now and each time after."""
+
+    async def answer(operation: Any, number: int) -> Any:
+        raise error
+
+    outcome, _ = await outcome_of(bench, answer)
+    assert "call_failed" == outcome["error"]["code"]
+    assert type(error).__name__ in outcome["error"]["message"]
+
+
+@pytest.mark.parametrize("raw", [None, 1, {}, {"value": 1, "error": 2}, {"error": "e"}], ids=str)
+@pytest.mark.parametrize("hooks", [True, False])
+async def test_e22_an_answer_that_is_no_outcome_is_a_failure_of_its_call(bench: Bench, raw: Any, hooks: bool) -> None:
+    async def answer(operation: Any, number: int) -> Any:
+        return raw
+
+    outcome, _ = await outcome_of(bench, answer, hooks=hooks)
+    assert "call_failed" == outcome["error"]["code"]
+
+
+@pytest.mark.parametrize("depth", [248, 252])
+async def test_e2_what_can_be_stored_can_be_committed_however_deep_it_is(bench: Bench, depth: int) -> None:
+    nested: Any = 1
+    for _ in range(depth):
+        nested = [nested]
+
+    async def answer(operation: Any, number: int) -> Any:
+        return {"value": nested}
+
+    outcome, _ = await outcome_of(bench, answer)
+    assert {"value": nested} == outcome
+
+
 @pytest.mark.parametrize("value", [object(), {1, 2}, float("nan"), 2**80], ids=["object", "set", "nan", "long"])
 async def test_e22_an_answer_that_cannot_be_stored_is_a_failure_of_its_call(bench: Bench, value: Any) -> None:
     """And not of the driver; the call is not made again."""

@@ -15,7 +15,7 @@ WHERE operation_id = :operation_id
 ORDER BY number;
 
 -- name: agent_commit_get
-SELECT digest, result FROM agent_commit WHERE root_id = :root_id AND commit_key = :commit_key;
+SELECT digest, result, epoch FROM agent_commit WHERE root_id = :root_id AND commit_key = :commit_key;
 
 -- name: agent_commit_insert
 INSERT INTO agent_commit (root_id, commit_key, digest, result, epoch, committed_us)

@@ -251,7 +251,8 @@ def _ask_to_stop(tx: Any, root_id: str, now_us: int, ids: Any, *, by_ledger: boo
     if by_ledger:
         control.ask_to_cancel(root_id, CancelMode.NOW, "simulated", now_us)(tx)
     else:
-        stop(tx, root_id, reason="simulated", owner=owner_of(0, "stops"), ttl_us=TTL_US, now_us=now_us, ids=ids)
+        owner = owner_of(0, "stops")
+        stop(tx, root_id, reason="simulated", owner=owner, ttl_us=TTL_US, lease_us=now_us, now_us=now_us, ids=ids)
 
 
 def _stories(rng: Random) -> list[dict[str, Any]]:
