@@ -48,6 +48,7 @@ def test_another_amount_is_found(crash: Crash) -> None:
     assert "not compared, as it differs between two undisturbed runs: 'at_us' of effect 'charge'" in str(report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ignored", [["of"], ["*"]])
 def test_a_fact_may_be_left_out(crash: Crash, ignored: list[str]) -> None:
     crash("charges_another_amount", ignore_facts=ignored).assert_sound()
@@ -60,11 +61,13 @@ def test_another_state_is_found(crash: Crash) -> None:
     assert () == report.varying
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ignored", [["tries"], ["*"]])
 def test_a_channel_may_be_left_out(crash: Crash, ignored: list[str]) -> None:
     crash("keeps_another_value", ignore_state=ignored).assert_sound()
 
 
+@pytest.mark.slow
 def test_a_message_is_compared_but_for_its_id(crash: Crash) -> None:
     """LangGraph makes one up where there is none."""
     report = crash("says_something_else")
@@ -81,6 +84,7 @@ def test_an_effect_left_in_doubt_is_found(crash: Crash) -> None:
     assert "run_status" not in {code for code, _ in found(report)}
 
 
+@pytest.mark.slow
 def test_a_key_that_is_another_one_each_time_is_found_undisturbed(crash: Crash) -> None:
     report = crash("has_another_key_each_time")
     assert (0, {"effect_unexpected", "effect_missing"}) == (report.kills, {code for code, _ in found(report)})
@@ -89,6 +93,7 @@ def test_a_key_that_is_another_one_each_time_is_found_undisturbed(crash: Crash) 
 # -- nothing tested
 
 
+@pytest.mark.slow
 def test_a_scenario_that_never_commits_is_found(crash: Crash) -> None:
     report = crash("commits_nothing", module="tests.support.crashing")
     assert [("no_boundaries", (0, "undisturbed"))] == [(each.code, each.only) for each in report.findings]
@@ -96,6 +101,7 @@ def test_a_scenario_that_never_commits_is_found(crash: Crash) -> None:
         report.assert_sound()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("only", [(99, "before"), (99, "inside"), (1, "inside:99")])
 def test_a_kill_that_nobody_came_to_is_found(crash: Crash, only: tuple[int, str]) -> None:
     report = crash("sound", module="tests.support.crashing", only=only)
@@ -103,6 +109,7 @@ def test_a_kill_that_nobody_came_to_is_found(crash: Crash, only: tuple[int, str]
     assert f"{report.boundaries} boundaries" in report.findings[0].message
 
 
+@pytest.mark.slow
 def test_a_run_that_stops_at_its_question_is_named(crash: Crash) -> None:
     """It is as sound as the question can tell."""
     report = crash("stops_at_its_question")
@@ -114,6 +121,7 @@ def test_a_run_that_stops_at_its_question_is_named(crash: Crash) -> None:
 # -- in words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("boundary", "words"),
     [
@@ -138,6 +146,7 @@ def test_what_was_killed_is_said_in_words(crash: Crash, boundary: int, words: st
 # -- what a run printed
 
 
+@pytest.mark.slow
 def test_a_traceback_shows_the_users_lines(crash: Crash) -> None:
     """And of LangGraph's only that there are some."""
     first = crash("raises_in_a_node").first_broken
@@ -150,6 +159,7 @@ def test_a_traceback_shows_the_users_lines(crash: Crash) -> None:
     assert not any("pregel" in line or "testing/server" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_what_was_printed_is_cut_between_lines(crash: Crash) -> None:
     report = crash("prints_much")
     first = report.first_broken
@@ -166,6 +176,7 @@ def test_what_was_printed_is_cut_between_lines(crash: Crash) -> None:
 # -- how it is run
 
 
+@pytest.mark.slow
 def test_progress_is_told_before_the_first_kill_and_behind_each(crash: Crash) -> None:
     told: list[CrashProgress] = []
     report = crash("keeps_another_value", on_progress=told.append)
@@ -182,6 +193,7 @@ def test_kills_side_by_side_find_the_same_in_the_same_order(crash: Crash) -> Non
     assert (alone.boundaries, alone.kills) == (together.boundaries, together.kills)
 
 
+@pytest.mark.slow
 def test_an_error_ends_workers_at_once(crash: Crash) -> None:
     """Ctrl-C, or an `on_progress` that raises: nobody waits for a run that hangs."""
 
@@ -219,6 +231,7 @@ def test_arguments_that_mean_nothing_are_refused(crash: Crash, tmp_path: Path, o
     assert [] == list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_pytest_shows_the_message_and_not_the_harness(tmp_path: Path) -> None:
     (tmp_path / "test_mine.py").write_text(MINE)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path]
@@ -234,6 +247,7 @@ from langgraph_ext.testing import crash_at_every_commit
 def scenario(url, effects):
     effects.record("done")
 
+@pytest.mark.slow
 def test_mine(tmp_path):
     crash_at_every_commit(f"{__name__}:scenario", db=tmp_path / "crash.db").assert_sound()
 """

@@ -84,6 +84,7 @@ def test_every_point_of_an_async_graph(crash: Crash) -> None:
     crash("sound_async").assert_sound()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("at_most", "sound"), [({"charge": 2}, True), (None, True), ({"mail": 2}, False)])
 def test_a_repetition_that_is_allowed_is_no_finding(crash: Crash, at_most: Any, sound: bool) -> None:
     """By key, or for all."""
@@ -115,6 +116,7 @@ def test_a_finding_can_be_repeated_alone(crash: Crash) -> None:
     assert first.only == again.findings[0].only
 
 
+@pytest.mark.slow
 def test_a_finding_leaves_its_files_and_what_was_printed(crash: Crash) -> None:
     first = crash("charges_again", points=["before"]).first_broken
     assert first is not None
@@ -124,6 +126,7 @@ def test_a_finding_leaves_its_files_and_what_was_printed(crash: Crash) -> None:
         assert ["succeeded"] == [str(run.status) for run in ledger.runs()]
 
 
+@pytest.mark.slow
 def test_assert_sound_says_what_to_do(crash: Crash) -> None:
     report = crash("charges_again", points=["before"])
     first = report.first_broken
@@ -143,6 +146,7 @@ def test_inside_strikes_between_two_statements(crash: Crash) -> None:
     assert {"within run.started, the first checkpoint"} >= {finding.transaction for finding in report.findings[:1]}
 
 
+@pytest.mark.slow
 def test_one_inside_can_be_repeated_alone(crash: Crash) -> None:
     report = crash("announces_again", only=(1, "inside:2"))
     assert (1, [(1, "inside:2")]) == (report.kills, [finding.only for finding in report.findings])
@@ -169,6 +173,7 @@ def test_a_scenario_that_hangs_is_a_finding(crash: Crash) -> None:
     assert "waiting for ever" in report.first_broken.output
 
 
+@pytest.mark.slow
 def test_a_scenario_that_raises_is_a_finding(crash: Crash) -> None:
     report = crash("raises_when_gone_on_with", only=(1, "after"), resumes=2)
     assert [("raised", "the scenario raised ValueError: no going on")] == [(f.code, f.message) for f in report.findings]
@@ -176,16 +181,19 @@ def test_a_scenario_that_raises_is_a_finding(crash: Crash) -> None:
     assert 2 == report.first_broken.output.count("Traceback")
 
 
+@pytest.mark.slow
 def test_a_scenario_that_dies_is_a_finding(crash: Crash) -> None:
     report = crash("dies_when_gone_on_with", only=(1, "after"))
     assert ["the process ended with exit code 7 before the scenario returned"] == [f.message for f in report.findings]
 
 
+@pytest.mark.slow
 def test_a_scenario_may_be_gone_on_with_several_times(crash: Crash) -> None:
     assert {"raised"} == codes(crash("raises_once_when_gone_on_with", only=(2, "after"), at_most=None))
     crash("raises_once_when_gone_on_with", only=(2, "after"), resumes=2, at_most=None).assert_sound()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "code"), [("never_ends", "hangs"), ("raises", "raised")])
 def test_a_scenario_that_is_wrong_undisturbed_is_killed_nowhere(crash: Crash, name: str, code: str) -> None:
     report = crash(name, timeout_seconds=1)
@@ -195,6 +203,7 @@ def test_a_scenario_that_is_wrong_undisturbed_is_killed_nowhere(crash: Crash, na
         report.assert_sound()
 
 
+@pytest.mark.slow
 def test_enough_broken_kills_are_enough(crash: Crash) -> None:
     report = crash("hangs_when_gone_on_with", points=["after"], timeout_seconds=0.5, max_broken=2)
     assert (2, 2) == (report.kills, len(report.findings))
@@ -202,6 +211,7 @@ def test_enough_broken_kills_are_enough(crash: Crash) -> None:
     assert f"{report.left_out} left out" in str(report)
 
 
+@pytest.mark.slow
 def test_what_a_scenario_has_started_ends_with_it(crash: Crash, db: Path) -> None:
     crash("leaves_a_process_behind", only=(1, "before"), at_most={"started": 2}).assert_sound()
     [started] = EffectLog(f"{db}.effects").facts("started")
@@ -225,6 +235,7 @@ def _runs(pid: int) -> bool:
 # -- what counts
 
 
+@pytest.mark.slow
 def test_a_kill_that_is_not_reached_is_counted_and_checked(crash: Crash) -> None:
     """With a finding only if nobody was killed at all (test_crash_endings.py)."""
     report = crash("sound", only=(99, "after"))
@@ -232,6 +243,7 @@ def test_a_kill_that_is_not_reached_is_counted_and_checked(crash: Crash) -> None
     assert "1 not reached" in str(report)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["commits_nothing", "uses_another_database"])
 def test_only_commits_to_its_own_database_count(crash: Crash, name: str) -> None:
     report = crash(name)
@@ -241,6 +253,7 @@ def test_only_commits_to_its_own_database_count(crash: Crash, name: str) -> None
 # -- how it is called
 
 
+@pytest.mark.slow
 def test_a_scenario_in_the_module_that_calls(db: Path) -> None:
     """A test names its own module; here the function is this module's."""
     report = crash_at_every_commit(f"{__name__}:own_scenario", db=db, points=["after"], at_most=None)
@@ -253,6 +266,7 @@ def own_scenario(url: str, effects: EffectLog) -> None:
     sound(url, effects)
 
 
+@pytest.mark.slow
 async def test_it_may_be_called_on_an_event_loop(crash: Crash) -> None:
     """It blocks it, as a test may."""
     crash("sound", only=(1, "after")).assert_sound()
@@ -277,6 +291,7 @@ from tests.support.crashing import sound
 def scenario(url, effects):
     sound(url, effects)
 
+@pytest.mark.slow
 def test_mine(tmp_path):
     crash_at_every_commit(f"{__name__}:scenario", db=tmp_path / "crash.db", points=["after"]).assert_sound()
 """
@@ -292,6 +307,7 @@ print(crash_at_every_commit(f"{__name__}:scenario", db="crash.db", only=(1, "aft
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [["story.py"], ["-m", "story"], ["folder/story.py"]])
 def test_a_script_needs_no_guard(tmp_path: Path, how: list[str]) -> None:
     (tmp_path / "folder").mkdir()
@@ -304,6 +320,7 @@ def test_a_script_needs_no_guard(tmp_path: Path, how: list[str]) -> None:
     assert ("", "story:scenario: 5 boundaries, 1 kill, sound\n") == (ran.stderr, ran.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are counted by Linux's /proc")
 def test_the_caller_is_left_as_it_was(crash: Crash) -> None:
     """No child, no open file, and no faults in its own connections."""

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import faults
-from tests.support.killed_calls import pay, spent
-from tests.support.models import dispatches
+from tests.support.killed_calls import paid, pay, spent
 
 FORMS = pytest.mark.parametrize("form", ["sync", "async"])
 
@@ -22,7 +21,7 @@ def test_l35_an_answer_whose_bill_was_committed_is_not_paid_for_again(tmp_path: 
     assert "answer 1" == faults.run(pay, folder, form, None).value()
 
     assert (["settled"], (15, False), ["answer 1"]) == (killed["calls"], killed["tokens"], killed["memos"])
-    assert (1, {**killed, "findings": []}) == (dispatches(tmp_path / "dispatches"), spent(folder))
+    assert (1, {**killed, "findings": []}) == (paid(folder), spent(folder))
 
 
 @FORMS
@@ -36,4 +35,4 @@ def test_l35_an_answer_whose_bill_was_not_committed_is_neither_billed_nor_kept(t
 
     assert (["open"], (0, True), []) == (killed["calls"], killed["tokens"], killed["memos"])
     assert (["interrupted", "settled"], (15, True), ["answer 2"]) == (end["calls"], end["tokens"], end["memos"])
-    assert (2, []) == (dispatches(tmp_path / "dispatches"), end["findings"])
+    assert (2, []) == (paid(folder), end["findings"])

@@ -67,6 +67,7 @@ def test_a_finding_is_status_1_and_says_how_to_repeat_it(folder: Path) -> None:
     assert (folder / "new-4-before.db").exists()
 
 
+@pytest.mark.slow
 def test_one_kill_as_json(folder: Path) -> None:
     """The database with the finding is kept, also in the temporary folder."""
     ran = crash_test(folder, f"{CRASHING}:charges_again", "--only", "4:before", "--json")
@@ -77,6 +78,7 @@ def test_one_kill_as_json(folder: Path) -> None:
     assert Path(finding["database"]).exists()
 
 
+@pytest.mark.slow
 def test_what_is_wrong_undisturbed_is_kept_too(folder: Path) -> None:
     ran = crash_test(folder, "here:repeats")
     assert (1, "") == (ran.returncode, ran.stderr)
@@ -84,6 +86,7 @@ def test_what_is_wrong_undisturbed_is_kept_too(folder: Path) -> None:
     assert (True, folder / "tmp") == (database.exists(), database.parents[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("allowed", [["2"], ["any"], ["done=2"], ["done=any", "mail=1"]])
 def test_repetitions_may_be_allowed(folder: Path, allowed: list[str]) -> None:
     options = [part for each in allowed for part in ("--at-most", each)]
@@ -98,12 +101,14 @@ def test_values_may_be_left_out(folder: Path) -> None:
     assert (0, "") == (ran.returncode, ran.stderr)
 
 
+@pytest.mark.slow
 def test_a_kill_that_nobody_comes_to_is_status_1(folder: Path) -> None:
     ran = crash_test(folder, "here:sound", "--only", "99:before")
     assert (1, "") == (ran.returncode, ran.stderr)
     assert "nothing_killed" in ran.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("as_json", [[], ["--json"]])
 def test_a_terminal_is_shown_how_far_it_is(folder: Path, as_json: list[str]) -> None:
     """On stderr, and nothing of it is left."""
@@ -127,6 +132,7 @@ def _read(terminal: int) -> str:
     return b"".join(parts).decode(errors="replace")
 
 
+@pytest.mark.slow
 def test_what_a_broken_module_prints_is_short(folder: Path) -> None:
     """The user's own line, and no frame of the harness."""
     (folder / "broken.py").write_text("1 / 0\n")
