@@ -67,7 +67,8 @@ class InvalidArgument(LangGraphExtError, ValueError):
 
     Codes: `invalid_argument`; `effect_undeclared` (an effect in a node that is declared without), `memo_scope` (a memo
     cannot have this owner), `output_limit` (a value is too large to be kept), `invalid_usage` (what a model call is
-    said to have used, or to cost, can be no such amount).
+    said to have used, or to cost, can be no such amount), `spec_unsupported` (an agent spec asks for what this version
+    does not enforce yet).
     """
 
     code = "invalid_argument"
@@ -123,8 +124,9 @@ class AdmissionError(LangGraphExtError):
     names; retryable), `durability_required` (a node with effects runs where nothing is stored until the end),
     `ledger_missing` (the graph has no LedgerSaver), `part_changed` (a call inside a task comes with other arguments
     than the one that is on record; retryable), `part_ambiguous` (nothing would tell two calls of a task apart after a
-    crash), `questions_open` (new input finds a run that waits for answers),
-    `node_abi_unavailable` (this process lacks a version of a behaviour that an agent run is pinned to).
+    crash), `questions_open` (new input finds a run that waits for answers), `node_abi_unavailable` (this process lacks
+    a version of a behaviour that an agent run is pinned to), `node_protocol_unsupported` (an agent task stands at a
+    version that this code does not know), `model_not_made` (a model is only a name).
     """
 
     code = "admission_refused"
@@ -155,7 +157,9 @@ class ConflictError(LangGraphExtError):
     before with another input), `answer_conflict` (a question has another answer), `answer_ambiguous` (several questions
     are open, and nobody said which is meant), `interrupt_not_pending` (it waits for no answer, or no answer for it),
     `call_exists` (a call's id was used before), `call_conflict` (the call is settled, or given up, already),
-    `call_mismatch` (it is another attempt's), `budget_invariant` (a child run has used more than it was given).
+    `call_mismatch` (it is another attempt's), `budget_invariant` (a child run has used more than it was given). Of
+    the engine: `scope_closed` (nothing begins in an agent run any more), `scope_busy` (it ends when its calls have;
+    retryable), `revision_conflict` (a row is not as it was read), `loop_ticket_state_conflict` (a ticket is settled).
     """
 
     code = "conflict"
@@ -186,7 +190,7 @@ class RecoveryRequired(LangGraphExtError):
 
     `details` names the attempt and the effects in doubt.
 
-    Code: `recovery_required`.
+    Codes: `recovery_required`; `recovery_invariant` (what is stored of an agent run contradicts itself).
     """
 
     code = "recovery_required"

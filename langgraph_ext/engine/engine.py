@@ -335,22 +335,25 @@ def _from_sync(act: Callable[[], Awaitable[T]]) -> T:
     if not on_a_loop():
         return asyncio.run(acted())
     found: list[Any] = []
+    done = threading.Event()  # and not `join`: interrupted once, it takes the thread for ended
 
     def work() -> None:
         try:
             found.append((asyncio.run(acted()), None))
         except BaseException as error:  # noqa: BLE001 - raised in the caller's thread
             found.append((None, error))
+        finally:
+            done.set()
 
     thread = threading.Thread(target=copy_context().run, args=(work,), name="langgraph-ext drive", daemon=True)
     thread.start()
     try:
-        thread.join()
+        done.wait()
     except BaseException:
         stopped.append(True)
         for loop, cancel in running:
             tell(loop, cancel)
-        thread.join()
+        done.wait()
         raise
     result, error = found[0]
     if error is not None:

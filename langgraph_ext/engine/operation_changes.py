@@ -51,8 +51,9 @@ class Begin:
     name: str
     """Of the model's role, or of the tool."""
     request: Any
-    policy: str = "repeatable"
-    """What is done when nobody knows how its call ended: `repeatable`, `once` or `keyed`."""
+    policy: str | None = None
+    """What is done when nobody knows how its call ended: `repeatable`, `once` or `keyed`. None: a tool's is `once`, as
+    its spec's default, and what else is called is `repeatable`."""
 
     def rows(self) -> tuple[Ref, ...]:
         """Its task's."""
@@ -76,7 +77,7 @@ class Begin:
             root_id=at.root_id,
             kind=self.kind,
             name=self.name,
-            policy=self.policy,
+            policy=self.policy or ("once" if self.kind == "tool" else "repeatable"),
             idempotency_key=operation_id,
             request=encoded(self.request, "request"),
             now_us=at.now_us,

@@ -163,7 +163,7 @@ def _strange_change(changes: tuple[Change, ...], runtime: Runtime) -> str | None
 
 
 def _strange_begin(begin: Begin) -> str | None:
-    if begin.kind not in KINDS or begin.policy not in POLICIES:
+    if begin.kind not in KINDS or begin.policy not in (None, *POLICIES):
         return f"Begin is of kind {begin.kind!r} and policy {begin.policy!r}; known are {KINDS} and {POLICIES}"
     if not (_is_text(begin.purpose) and _is_text(begin.name)):
         return "Begin has a purpose and a name, which are texts"

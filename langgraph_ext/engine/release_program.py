@@ -18,14 +18,25 @@ from langgraph_ext.engine.program import Allowed, Answered, Denied
 from langgraph_ext.engine.releases import Release
 from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.starting import Entry
-from langgraph_ext.errors import AdmissionError, LangGraphExtError
+from langgraph_ext.errors import AdmissionError, InvalidArgument, LangGraphExtError
 
 __all__ = ["ReleaseProgram", "entry_of"]
 
 
 def entry_of(release: Release) -> Entry:
-    """How runs of a release begin."""
+    """How runs of a release begin.
+
+    Raises:
+        InvalidArgument: It asks for what nothing enforces yet (`spec_unsupported`).
+    """
     descriptor = release.descriptor
+    if wanted := _not_enforced(descriptor):
+        raise InvalidArgument(
+            f"agent {descriptor['name']!r} asks for what this version does not enforce; leave it out: "
+            f"{', '.join(wanted)}",
+            code="spec_unsupported",
+            details={"parts": wanted},
+        )
     behaviour = descriptor["roles"][descriptor["entry"]]["behaviour"]
     seconds = descriptor["deadlines"]["run_seconds"]
     return Entry(
@@ -159,3 +170,17 @@ def _is_request(value: Any) -> None:
     if not isinstance(value, dict):
         raise TypeError(f"a request is a dict, and not a {type(value).__name__}")
     encoded(value, "request")
+
+
+def _not_enforced(descriptor: Mapping[str, Any]) -> list[str]:
+    """What of a spec its user would rely on in vain: what is promised and not kept is refused, not passed over."""
+    limits, compaction = descriptor["limits"], descriptor["compaction"]
+    wanted = [
+        f"limits.{name}" for name in ("model_calls", "tool_calls", "tokens", "cost_usd") if limits[name] is not None
+    ]
+    wanted += ["limits.on_limit"] if limits["on_limit"] != "error" else []
+    wanted += [f"compaction.{name}" for name in ("soft_tokens", "hard_tokens") if compaction[name] is not None]
+    wanted += [name for name in ("interrupt_on", "subagents", "plan", "output_schema") if descriptor[name]]
+    tools = descriptor["tools"].items()
+    wanted += [f"tools.{name}: an idempotency key" for name, each in tools if each["effect"] == "keyed"]
+    return wanted

@@ -263,3 +263,22 @@ def _commits(tx: Any) -> list[str]:
     """The roots of all commits, in their order."""
     rows = tx._execute("SELECT root_id FROM agent_commit ORDER BY rowid", {}).fetchall()
     return [row["root_id"] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("part", "more"),
+    [
+        ("limits.tokens", {"limits": {"tokens": 1_000}}),
+        ("limits.on_limit", {"limits": {"on_limit": "ask"}}),
+        ("interrupt_on", {"interrupt_on": {"add": True}, "tools": (add,)}),
+        ("output_schema", {"output_schema": {"type": "object"}}),
+        ("compaction.soft_tokens", {"compaction": {"soft_tokens": 10}}),
+    ],
+)
+def test_what_nothing_enforces_yet_is_refused(engine: AgentGraphEngine, part: str, more: dict[str, Any]) -> None:
+    """A limit that its user relies on in vain would be worse than none."""
+    with pytest.raises(InvalidArgument) as raised:
+        engine.start(asking(ScriptedChatModel(script=say("yes")), **more), "?")
+
+    assert ("spec_unsupported", [part]) == (raised.value.code, raised.value.details["parts"])
+    assert [] == engine.runs()
