@@ -137,6 +137,7 @@ def test_s1_a_run_id_must_be_a_text_to_match(store: Driver) -> None:
     assert [cid(n) for n in range(6, 0, -1)] == store.ids(whole())
 
 
+@pytest.mark.slow
 def test_s1_long_lists_are_no_problem(store: Driver, threads: dict[str, list[str]]) -> None:
     """More names than a database allows parameters (32,766 in SQLite) are one call."""
     many = [f"nobody-{n}" for n in range(33_000)]

@@ -107,6 +107,7 @@ def test_an_effect_that_is_repeated_is_found(crash: Crash, name: str) -> None:
     assert "visit.succeeded charge" == first.transaction
 
 
+@pytest.mark.slow
 def test_a_finding_can_be_repeated_alone(crash: Crash) -> None:
     """By what it says itself."""
     first = crash("charges_again", points=["before"]).first_broken
@@ -137,6 +138,7 @@ def test_assert_sound_says_what_to_do(crash: Crash) -> None:
         assert said in str(raised.value)
 
 
+@pytest.mark.slow
 def test_inside_strikes_between_two_statements(crash: Crash) -> None:
     """It is said of what, and one of them can be repeated."""
     report = crash("announces_again", points=["inside"])
@@ -152,6 +154,7 @@ def test_one_inside_can_be_repeated_alone(crash: Crash) -> None:
     assert (1, [(1, "inside:2")]) == (report.kills, [finding.only for finding in report.findings])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "expected"),
     [

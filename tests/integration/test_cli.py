@@ -186,6 +186,7 @@ def test_an_open_question_is_shown(db: Path) -> None:
     assert "─ question approve  pending  id ID  {" in masked(ask(db, "show", "b"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [["show", "b"], ["show", "aa"], ["events"], ["events", "--run", "b"]])
 def test_payloads_can_be_hidden(db: Path, args: list[str]) -> None:
     assert "Ship evil" in ask(db, *args)
@@ -377,6 +378,7 @@ def test_l25_what_cannot_be_answered_is_one_line_and_exit_status_2(asking_db: Pa
     assert 1 == ended.stderr.count("\n")
 
 
+@pytest.mark.slow
 def test_events_are_read_on_behind_a_cursor(db: Path) -> None:
     """Every event once, whatever the pages."""
     every = lines(ask(db, "events", "--json"))
@@ -588,6 +590,7 @@ def test_the_environment_names_the_database_and_the_option_wins(db: Path, tmp_pa
     assert (2, True) == (missing.returncode, "check LANGGRAPH_EXT_DB" in missing.stderr)
 
 
+@pytest.mark.slow
 def test_looking_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "runs.db"
     write(path)

@@ -124,6 +124,7 @@ def test_without_what_makes_it_durable_the_demo_fails(tmp_path: Path, line: str,
     assert re.search(why, demo.stdout), demo.stdout
 
 
+@pytest.mark.slow
 def test_a_demo_that_came_too_late_to_kill_says_so_and_fails(tmp_path: Path) -> None:
     """A run that was never killed proves nothing; it must not look like a success."""
     demo = run_demo("--db", str(tmp_path / "orders.db"), "--kill-after", "99")

@@ -569,6 +569,7 @@ def test_l53_a_failure_is_not_in_the_way_of_another_invocation(tmp_path: Path, l
         assert ["in", "x", "a"] == values(app)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keeps_state", [None, True])
 def test_l53_nor_of_the_next_try_of_its_subgraph(
     tmp_path: Path, form: Form, loop: asyncio.AbstractEventLoop, keeps_state: bool | None
