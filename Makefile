@@ -19,7 +19,7 @@ PYTEST := $(RUN) pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test faults check bench coverage clean
+.PHONY: help demo test faults check bench bench-agents coverage clean
 
 ## demo      the main job on real input: killed twice, resumed, approved; each order is charged once
 demo: .venv/.for-demo
@@ -43,6 +43,10 @@ check: .venv/.for-dev
 ## bench     our numbers beside those of SqliteSaver and AsyncSqliteSaver
 bench: .venv/.for-dev
 	$(RUN) $(BENCH) $(ARGS)
+
+## bench-agents  what agent runs of the engine share of their commits, one at a time and two hundred at once
+bench-agents: .venv/.for-dev
+	$(RUN) bench.agents
 
 ## coverage  branch coverage of the package; reported, not a gate
 coverage: .venv/.for-dev

@@ -21,7 +21,7 @@ from langgraph_ext import Budget, LedgerSaver
 from langgraph_ext.database import open_database
 from langgraph_ext.errors import AdmissionError, BudgetExhausted, InvalidArgument, LangGraphExtError
 from langgraph_ext.ledger import CallRecord, Dimension, Spent, model_calls
-from langgraph_ext.ledger.records import Run
+from langgraph_ext.ledger.records import Run, VisitStatus
 from langgraph_ext.saver.callbacks import with_ledger
 from tests.database.notes import until
 from tests.support.acted import Acts
@@ -318,9 +318,11 @@ def test_l18_a_spent_budget_stops_durable_nodes_too(saver: LedgerSaver, loop: as
     assert (["b"], "succeeded") == (acts.ran, newest(acts).status)
 
 
-def has_ended(acts: Acts, node: str) -> bool:
+def has_ended(acts: Acts, node: str, how: VisitStatus) -> bool:
+    """Whether that is stored. (A node's error handler has a visit of that name, too, which has succeeded.)"""
     ledger = acts.saver.ledger
-    return any(visit.node == node for run in ledger.runs() for visit in ledger.visits(run.run_id))
+    visits = [visit for run in ledger.runs() for visit in ledger.visits(run.run_id)]
+    return any((visit.node, visit.status) == (node, how) for visit in visits)
 
 
 def test_l18_failures_in_a_row_stop_the_run(acts: Acts, log: str) -> None:
@@ -332,7 +334,8 @@ def test_l18_failures_in_a_row_stop_the_run(acts: Acts, log: str) -> None:
         raise Boom("after the answer")
 
     def between(state: State, after: str) -> Any:
-        until(lambda: has_ended(acts, after), f"how {after} went is stored, also under async")
+        how = VisitStatus.FAILED if outcomes[after] is failing else VisitStatus.SUCCEEDED
+        until(lambda: has_ended(acts, after, how), f"how {after} went is stored, also under async")
         return {"log": ["between"]}
 
     model = scripted(usage=used(), log=log)
