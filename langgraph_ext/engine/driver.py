@@ -32,6 +32,9 @@ from langgraph_ext.ledger import leases
 
 __all__ = ["Driver"]
 
+_GRACE_SECONDS = 5.0
+"""For how long a call that was told to stop is waited for."""
+
 _LOOK_SECONDS = 1.0
 """How often control is looked at while nothing but calls is under way: who asks may be another process."""
 
@@ -46,6 +49,8 @@ class Driver:
         root_id: The tree.
         held: The lease.
     """
+
+    grace_seconds = _GRACE_SECONDS
 
     def __init__(self, store: Store, program: Program, release: str, root_id: str, held: Held) -> None:
         self._store = store
@@ -174,11 +179,18 @@ class Driver:
         }
 
     async def _stop_loops(self, loops: Mapping[str, asyncio.Task[None]]) -> None:
-        for loop in loops.values():
-            loop.cancel()
-        await asyncio.gather(*loops.values(), return_exceptions=True)
+        """Tell loops to stop, and wait for them, but not for ever: what heeds no cancellation is left behind.
+
+        Its call is lost then (rule E27), and whatever it still commits finds that.
+        """
+        stopping = list(loops.values())
         for operation_id in list(loops):
             self._loops.pop(operation_id, None)
+        for loop in stopping:
+            loop.cancel()
+            loop.add_done_callback(_say_nothing)
+        if stopping:
+            await asyncio.wait(stopping, timeout=self.grace_seconds)
 
     async def _wait(self, tree: Tree) -> None:
         """Wait for a loop to end, a hint, a deadline, or a while."""
@@ -229,3 +241,9 @@ def _output_of(tree: Tree) -> dict[str, Any] | None:
         if task.agent_run_id == tree.root.agent_run_id and task.parent_operation is None:
             return {"value": task.output} if task.state is TaskState.SUCCEEDED else None
     return None
+
+
+def _say_nothing(loop: asyncio.Task[None]) -> None:
+    """How a loop ends that was told to stop concerns nobody; asked, so that it is not logged as forgotten."""
+    if not loop.cancelled():
+        loop.exception()

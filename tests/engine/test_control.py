@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from langgraph_ext.engine import conditions
 from langgraph_ext.engine.control import Close, Finish, Succeed
+from langgraph_ext.engine.driver import Driver
 from langgraph_ext.engine.granting import ConsumeTicket
 from langgraph_ext.engine.operation_changes import (
     Allow,
@@ -22,6 +24,7 @@ from langgraph_ext.engine.operation_changes import (
     SaveRaw,
 )
 from langgraph_ext.engine.outcomes import Progress, Runtime, Wait
+from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState, TicketState
 from langgraph_ext.engine.task_changes import Activate, EndTask, GoOn, WaitFor
 from langgraph_ext.errors import ConflictError, StoreError
@@ -479,3 +482,39 @@ async def test_e27_what_was_asked_before_anybody_drives_is_done_first(bench: Ben
     program = Stub()
     tree = await bench.drive(root, program)
     assert (AgentStatus.CANCELLED, {}, {}) == (tree.root.status, tree.operations, dict(program.asked))
+
+
+@pytest.mark.parametrize(("policy", "ends"), [("repeatable", "cancelled"), ("once", "unknown")])
+async def test_e27_a_call_that_heeds_no_cancellation_is_given_up(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, policy: str, ends: str
+) -> None:
+    """It is waited for a while; what it answers later changes nothing."""
+    monkeypatch.setattr(Driver, "grace_seconds", 0.05)
+    called, late = asyncio.Event(), asyncio.Event()
+
+    async def deaf(operation: Operation, number: int) -> Any:
+        called.set()
+        while not late.is_set():
+            with suppress(asyncio.CancelledError):
+                await late.wait()
+        return {"value": "too late"}
+
+    class Acts:
+        async def activate(self, input: Any, continuation: Any, runtime: Any) -> Any:
+            begin = Begin(
+                agent_task_id=runtime.task.agent_task_id, purpose="t", kind="tool", name="t", request={}, policy=policy
+            )
+            yield Wait(continuation=phase("t"), condition=conditions.operations_ended("t"), changes=(begin,))
+
+    root = bench.start("acts", None)
+    driving = asyncio.ensure_future(bench.drive(root, Stub(answer=deaf, behaviours={"acts": Acts()})))
+    await called.wait()
+    bench.stop(root, "enough")
+    tree = await asyncio.wait_for(driving, 10)
+    late.set()
+    for _ in range(50):
+        await asyncio.sleep(0.001)
+
+    assert AgentStatus.CANCELLED is tree.root.status
+    assert ends == bench.operation(root, "t").state
+    assert [("interrupted",)] == bench.all("SELECT state FROM agent_call")
