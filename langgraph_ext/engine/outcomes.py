@@ -122,7 +122,7 @@ def _why_not(outcome: object, runtime: Runtime) -> str | None:
     changes: object = outcome.changes
     if not isinstance(changes, tuple):
         return f"changes are a tuple, and not a {type(changes).__name__}"
-    return _strange_change(changes, runtime)
+    return _strange_change(changes, runtime) or _strange_wait(outcome, changes, runtime)
 
 
 def _is_text(value: object) -> bool:
@@ -160,6 +160,15 @@ def _strange_change(changes: tuple[Change, ...], runtime: Runtime) -> str | None
         else:
             return f"{name} is nothing that a behaviour prepares"
     return None
+
+
+def _strange_wait(outcome: Outcome, changes: tuple[Change, ...], runtime: Runtime) -> str | None:
+    """Nobody would end a wait for what nobody has begun."""
+    if not isinstance(outcome, Wait):
+        return None
+    begun = {*runtime.operations, *(each.purpose for each in changes if isinstance(each, Begin))}
+    never = [each for each in outcome.condition["purposes"] if each not in begun]
+    return f"it waits for operations that it has not begun: {never}" if never else None
 
 
 def _strange_begin(begin: Begin) -> str | None:

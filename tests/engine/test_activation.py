@@ -14,6 +14,7 @@ from langgraph_ext.engine.granting import ConsumeTicket, ReleaseTicket
 from langgraph_ext.engine.operation_changes import Begin, CompleteOperation
 from langgraph_ext.engine.outcomes import Complete, Fail, Progress, Runtime, Wait
 from langgraph_ext.engine.recovery import Abandon, LookAgain
+from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.states import AgentStatus, TaskState
 from langgraph_ext.engine.task_changes import Activate, EndTask, GoOn, WaitFor
 from langgraph_ext.errors import (
@@ -392,6 +393,7 @@ INVALID: dict[str, Any] = {
     "an intent of another task": Progress(continuation=phase("a"), changes=(tool(agent_task_id="another"),)),
     "a request that JSON cannot hold": Progress(continuation=phase("a"), changes=(tool(request=object()),)),
     "an intent of no kind": Progress(continuation=phase("a"), changes=(tool(kind="moon"),)),
+    "a wait for what was never begun": Wait(continuation=phase("a"), condition=NEVER),
     "an intent of no policy": Progress(continuation=phase("a"), changes=(tool(policy="twice"),)),
     "an intent without a purpose": Progress(continuation=phase("a"), changes=(tool(purpose=None),)),
     "an intent whose purpose is no Unicode": Progress(continuation=phase("a"), changes=(tool(purpose="\ud800"),)),
@@ -581,14 +583,22 @@ async def test_e11_ready_tasks_run_in_the_order_that_commits_gave(bench: Bench) 
         order.append(runtime.task.agent_task_id)
         yield Complete(output=1, continuation=phase("completed"))
 
-    async def idles(input: Any, continuation: Any, runtime: Runtime) -> Yielded:
-        yield Wait(continuation=phase("a"), condition=NEVER)
+    async def waits(input: Any, continuation: Any, runtime: Runtime) -> Yielded:
+        if continuation is None:
+            begin = Begin(agent_task_id=runtime.task.agent_task_id, purpose="t", kind="tool", name="t", request={})
+            yield Wait(continuation=phase("a"), condition=conditions.operations_ended("t"), changes=(begin,))
+        yield Complete(output=1, continuation=phase("completed"))
+
+    async def until_all_ran(operation: Operation, number: int) -> Any:
+        while len(order) < 4:
+            await asyncio.sleep(0.001)
+        return {"value": 1}
 
     root = bench.start("told")
     for name, seq in (("a", 9), ("c", 4), ("b", 4), ("d", 2)):
         bench.child(root, name, behaviour="notes", seq=seq)
         bench.clock.advance(-1)
-    await bench.drive(root, Stub(behaviours={"told": Told(idles), "notes": Told(notes)}))
+    await bench.drive(root, Stub(answer=until_all_ran, behaviours={"told": Told(waits), "notes": Told(notes)}))
     assert ["task-of-d", "task-of-b", "task-of-c", "task-of-a"] == order
 
 

@@ -13,8 +13,9 @@ from langgraph_ext.engine.operation_changes import Allow, Begin, Dispatch, SaveR
 from langgraph_ext.engine.outcomes import Complete, Runtime, Wait
 from langgraph_ext.engine.recovery import check, take_over
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState, TicketState
-from langgraph_ext.engine.task_changes import Activate, GoOn
+from langgraph_ext.engine.task_changes import Activate, GoOn, WaitFor
 from langgraph_ext.errors import LangGraphExtError, LeaseError, StoreError
+from langgraph_ext.ledger.leases import DEFAULT_TTL_US
 from tests.support.agents import RELEASE, Stub, Told, Yielded, phase
 from tests.support.bench import Bench, raises
 
@@ -155,13 +156,14 @@ async def test_e29_a_waiting_tasks_condition_is_looked_at_again(bench: Bench) ->
 async def test_e29_what_waits_for_somebody_else_is_given_back(bench: Bench) -> None:
     """A driver that has nothing to do does not turn for ever."""
 
-    async def waits(input: Any, continuation: Any, runtime: Runtime) -> Yielded:
-        yield Wait(continuation=phase("a"), condition=conditions.operations_ended("never"))
-
-    program = Stub(behaviours={"told": Told(waits)})
-    root = bench.start("told")
-    for who in ("worker", "another"):
-        tree = await asyncio.wait_for(bench.drive(root, program, who), 5)
+    root = bench.start("echo")
+    held = bench.hold(root)
+    wait = WaitFor(agent_task_id=TASK, continuation=phase("a"), condition=conditions.operations_ended("elsewhere"))
+    bench.commit(held, Activate(agent_task_id=TASK))
+    bench.commit(held, wait)
+    bench.clock.advance(us=DEFAULT_TTL_US + 1)
+    for who in ("another", "a third"):
+        tree = await asyncio.wait_for(bench.drive(root, Stub(), who), 5)
         assert TaskState.WAITING is tree.tasks[TASK].state
 
 
@@ -254,7 +256,8 @@ async def test_e29_a_driver_that_goes_on_under_its_own_epoch_recovers_each_time(
     async def one_call(input: Any, continuation: Any, runtime: Runtime) -> Yielded:
         known = runtime.operations.get("t")
         if known is None or not known.state.ended:
-            begin = Begin(agent_task_id=TASK, purpose="t", kind="tool", name="t", request={})
+            named = {"purpose": "t", "kind": "tool", "name": "t", "policy": "repeatable"}
+            begin = Begin(agent_task_id=TASK, request={}, **named)
             yield Wait(continuation=phase("a"), condition=conditions.operations_ended("t"), changes=(begin,))
         yield Complete(output=1, continuation=phase("completed"))
 

@@ -39,7 +39,8 @@ async def _one_tool(input: Any, continuation: Any, runtime: Runtime) -> Yielded:
     known = runtime.operations.get("tool")
     if known is None or not known.state.ended:
         task_id = runtime.task.agent_task_id
-        begin = Begin(agent_task_id=task_id, purpose="tool", kind="tool", name="t", request={})
+        named = {"purpose": "tool", "kind": "tool", "name": "t", "policy": "repeatable"}
+        begin = Begin(agent_task_id=task_id, request={}, **named)
         yield Wait(continuation=phase("a"), condition=conditions.operations_ended("tool"), changes=(begin,))
     yield Complete(output=runtime.operations["tool"].outcome, continuation=phase("completed"))
 
