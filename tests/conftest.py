@@ -31,6 +31,19 @@ _BACKENDS = [
 ]
 
 
+_MIXED = [("sync", "async"), ("async", "sync")]
+"""Durability and form of a graph that few of its paths tell from the other four: `make faults` runs them."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that run in every form and durability of a graph do so in `make faults`; `make test` runs four of the six."""
+    for item in items:
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        if (params.get("durability"), params.get("form")) in _MIXED:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(params=_BACKENDS)
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SqliteBackend]:
     """A backend with no database in it yet; every saver it opened is closed when the test ends."""
