@@ -37,7 +37,7 @@ _MIXED = [("sync", "async"), ("async", "sync")]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that run in every form and durability of a graph do so in `make faults`; `make test` runs four of the six."""
+    """What runs in every form and durability of a graph does so in `make faults`; `make test` runs four of the six."""
     for item in items:
         params = getattr(getattr(item, "callspec", None), "params", {})
         if (params.get("durability"), params.get("form")) in _MIXED:
