@@ -9,18 +9,16 @@ import pytest
 
 from langgraph_ext.engine.conditions import operations_ended
 from langgraph_ext.engine.driver import Driver
-from langgraph_ext.engine.outcomes import Runtime, Wait
 from langgraph_ext.engine.rows import Tree
 from langgraph_ext.engine.states import AgentStatus
+from langgraph_ext.engine.task_changes import Activate, WaitFor
 from langgraph_ext.errors import LeaseError, StoreError
 from langgraph_ext.ledger.leases import DEFAULT_TTL_US
-from tests.support.agents import Stub, Told, Yielded, phase
+from tests.support.agents import Stub, phase
 from tests.support.bench import Bench
 
-
-async def waits(input: Any, continuation: Any, runtime: Runtime) -> Yielded:
-    """For what never comes."""
-    yield Wait(continuation=phase("a"), condition=operations_ended("never"))
+TASK = "id-000002"
+"""The first task of the first run."""
 
 
 async def test_e31_a_worker_that_cannot_renew_its_lease_gives_it_back(bench: Bench) -> None:
@@ -36,7 +34,12 @@ async def test_e10_a_stop_that_comes_while_a_tree_is_given_back_is_seen_to(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever asked found it held, and has left the rest to the worker."""
-    root, drive = bench.start("told"), Driver.drive
+    root, drive = bench.start("echo"), Driver.drive
+    held = bench.hold(root)
+    bench.commit(held, Activate(agent_task_id=TASK))
+    wait = WaitFor(agent_task_id=TASK, continuation=phase("a"), condition=operations_ended("elsewhere"))
+    bench.commit(held, wait)
+    bench.clock.advance(us=DEFAULT_TTL_US + 1)
     stretches: list[AgentStatus] = []
 
     async def then_stopped(driver: Driver) -> Tree:
@@ -47,7 +50,7 @@ async def test_e10_a_stop_that_comes_while_a_tree_is_given_back_is_seen_to(
         return tree
 
     monkeypatch.setattr(Driver, "drive", then_stopped)
-    tree = await asyncio.wait_for(bench.drive(root, Stub(behaviours={"told": Told(waits)})), 10)
+    tree = await asyncio.wait_for(bench.drive(root, Stub(), "another"), 10)
     assert [AgentStatus.RUNNING, AgentStatus.CANCELLED] == stretches
     assert AgentStatus.CANCELLED is tree.root.status
     assert [(1,)] == bench.all("SELECT released_us IS NOT NULL FROM lease")
