@@ -14,6 +14,8 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
+from langchain_core.language_models import FakeListChatModel
+
 from langgraph_ext.database import open_database
 from langgraph_ext.database.connection import WriteConnection
 from langgraph_ext.engine import AgentGraphEngine, Behaviours, Complete, Progress
@@ -53,9 +55,9 @@ class Steps:
 SPEC = {
     "kind": "react",
     "entry": "walker",
-    "roles": [{"name": "walker", "role": "react"}],
+    "roles": [{"name": "walker", "role": "react", "model": "none"}],
     "bindings": [{"role": "walker", "behaviour": "steps", "version": 1}],
-    "models": {},
+    "models": {"none": FakeListChatModel(responses=["it is never asked"])},
 }
 
 
