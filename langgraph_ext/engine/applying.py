@@ -12,7 +12,18 @@ from langgraph_ext.engine.states import AgentStatus
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger.event_rows import append_event
 
-__all__ = ["Applying", "Change", "Ref", "agent_run_of", "moved", "operation_of", "task_of"]
+__all__ = [
+    "Applying",
+    "Change",
+    "OfAgentRun",
+    "OfOperation",
+    "OfTask",
+    "Ref",
+    "agent_run_of",
+    "moved",
+    "operation_of",
+    "task_of",
+]
 
 
 class Ref(NamedTuple):
@@ -47,12 +58,48 @@ class Change(Protocol):
         """Write it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfAgentRun:
+    """A change of an agent run."""
+
+    agent_run_id: str
+
+    def rows(self) -> tuple[Ref, ...]:
+        """Its row."""
+        return (Ref.agent_run(self.agent_run_id),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfTask:
+    """A change of an agent task."""
+
+    agent_task_id: str
+
+    def rows(self) -> tuple[Ref, ...]:
+        """Its row."""
+        return (Ref.task(self.agent_task_id),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfOperation:
+    """A change of an operation."""
+
+    operation_id: str
+
+    def rows(self) -> tuple[Ref, ...]:
+        """Its row."""
+        return (Ref.operation(self.operation_id),)
+
+
 @dataclass(slots=True)
 class Applying:
     """An open commit."""
 
     tx: Tx
     root_id: str
+    run: int
+    """The ledger's run of the tree; the next is where it is driven, and its events are."""
+    thread_id: str
     epoch: int
     now_us: int
     ids: Callable[[], str]
@@ -86,22 +133,17 @@ class Applying:
 
     def next_seq(self) -> int:
         """The next number of the tree's order; given by commits, never by a clock."""
-        seq = self.root_row()["next_seq"]
+        seq = self.tx.one("agent_run_get", agent_run_id=self.root_id)["next_seq"]
         self.tx.run("agent_run_next_seq", root_id=self.root_id)
         return int(seq)
 
-    def root_row(self) -> Any:
-        """The root's row."""
-        return self.tx.one("agent_run_get", agent_run_id=self.root_id)
-
     def event(self, name: str, /, **details: Any) -> None:
         """Append an event of the tree's run."""
-        root = self.root_row()
         append_event(
             self.tx,
             name=name,
-            run=root["run"],
-            thread_id=root["thread_id"],
+            run=self.run,
+            thread_id=self.thread_id,
             checkpoint_ns="",
             checkpoint_id="",
             details={"root_id": self.root_id, **details},

@@ -40,10 +40,13 @@ class RuntimeCommit:
     changes: tuple[Change, ...]
     expected: Mapping[Ref, int] = field(default_factory=dict)
     """Revisions that rows must have."""
+    digest: str = field(init=False)
+    """Of what is written: neither epoch nor time, nor what was expected. Made here, outside of the transaction."""
 
-    @property
-    def digest(self) -> str:
-        """Of what is written: neither epoch nor time, nor what was expected."""
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digest", self._digest())
+
+    def _digest(self) -> str:
         parts = [canonical.encode(self.key, where="key")]
         for change in self.changes:  # each field by itself: what can be stored can be digested, however deep it is
             parts.append(canonical.encode(type(change).__name__))
@@ -86,10 +89,10 @@ def commit(tx: Tx, wanted: RuntimeCommit, held: Held, *, now_us: int, ids: Calla
     known = _look_up(tx, wanted, held.epoch)
     if known is not None:
         return known
-    _lock(tx, wanted.locks, wanted.expected)
-    at = Applying(tx, wanted.root_id, held.epoch, now_us, ids)
-    if at.root_row()["thread_id"] != held.thread_id:
+    root = _lock(tx, wanted.locks, wanted.expected)
+    if root["thread_id"] != held.thread_id:
         raise leases.lost(held.thread_id, held.epoch, f"agent run {wanted.root_id!r} is not driven under it")
+    at = Applying(tx, wanted.root_id, root["run"], held.thread_id, held.epoch, now_us, ids)
     for change in wanted.changes:
         change.apply(at)
     if at.looks_again:  # now, as a scope that a request closes takes nothing back of what was committed with it
@@ -127,7 +130,9 @@ def _look_up(tx: Tx, wanted: RuntimeCommit, epoch: int) -> Committed | None:
     return Committed(decoded(known["result"]), again=not (tx.repeated and known["epoch"] == epoch))
 
 
-def _lock(tx: Tx, locks: Iterable[Ref], expected: Mapping[Ref, int]) -> None:
+def _lock(tx: Tx, locks: Iterable[Ref], expected: Mapping[Ref, int]) -> Row:
+    """Lock rows, the root's first, and see that they are as expected; returns the root's."""
+    root: Row | None = None
     for ref in locks:
         row = _row(tx, ref)
         wanted = expected.get(ref)
@@ -138,6 +143,9 @@ def _lock(tx: Tx, locks: Iterable[Ref], expected: Mapping[Ref, int]) -> None:
                 code="revision_conflict",
                 details={"id": ref.row_id, "revision": row and row["revision"], "expected": wanted},
             )
+        root = root or row
+    assert root is not None, "a commit locks its root"
+    return root
 
 
 _NOUNS = {1: "agent run", 2: "agent task", 3: "operation"}

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langgraph_ext.engine import closing
-from langgraph_ext.engine.applying import Applying, Ref
-from langgraph_ext.engine.states import AgentStatus
+from langgraph_ext.engine.applying import Applying, OfAgentRun
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger.records import RunStatus
 
@@ -15,32 +14,20 @@ __all__ = ["Close", "Finish", "Succeed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Close:
+class Close(OfAgentRun):
     """A scope is to stop."""
 
-    agent_run_id: str
     reason: str
     message: str = ""
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.agent_run(self.agent_run_id),)
 
     def apply(self, at: Applying) -> None:
         """Shut its gate; a later reason changes nothing."""
         at.result["first"] = closing.close(at, self.agent_run_id, self.reason, self.message)
-        at.looks_again = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finish:
+class Finish(OfAgentRun):
     """A closing scope has nothing under way any more."""
-
-    agent_run_id: str
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.agent_run(self.agent_run_id),)
 
     def apply(self, at: Applying) -> None:
         """Give it its terminal result.
@@ -51,19 +38,13 @@ class Finish:
         if not closing.finish(at, self.agent_run_id):
             raise _busy(self.agent_run_id)
         _hand_back(at)
-        at.looks_again = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Succeed:
+class Succeed(OfAgentRun):
     """An agent run has its output."""
 
-    agent_run_id: str
     output: Any
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.agent_run(self.agent_run_id),)
 
     def apply(self, at: Applying) -> None:
         """End it, unless it closes for a reason that was committed before.
@@ -81,7 +62,6 @@ class Succeed:
         if not closing.succeed(at, self.agent_run_id, self.output):
             raise _busy(self.agent_run_id)
         _hand_back(at)
-        at.looks_again = True
 
 
 def _busy(agent_run_id: str) -> ConflictError:
@@ -95,7 +75,6 @@ def _busy(agent_run_id: str) -> ConflictError:
 
 def _hand_back(at: Applying) -> None:
     """What was steered and never claimed stays readable, and the result of the root's end says so (rule E13)."""
-    root = at.root_row()
-    if AgentStatus(root["status"]).ended:
-        left = [row["entry"] for row in at.tx.all("agent_steering_of", run=root["run"]) if row["attempt_id"] is None]
+    if at.root.status.ended:
+        left = [row["entry"] for row in at.tx.all("agent_steering_of", run=at.run) if row["attempt_id"] is None]
         at.result["handed_back"] = left

@@ -19,8 +19,7 @@ from langgraph_ext.engine.applying import operation_of
 from langgraph_ext.engine.closing import STOPPED
 from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit
 from langgraph_ext.engine.control import Close, Finish, Succeed
-from langgraph_ext.engine.operation_changes import LoseCall
-from langgraph_ext.engine.operations import HAS_WORK, CallLoop
+from langgraph_ext.engine.operations import HAS_WORK, CallLoop, loss_of
 from langgraph_ext.engine.program import Program
 from langgraph_ext.engine.recovery import check, take_over
 from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Tree, read_tree
@@ -130,10 +129,8 @@ class Driver:
         await self._stop_loops(self._loops_in(tree, run))
         for operation in (await self._read()).operations.values():
             if operation.agent_run_id == run.agent_run_id and operation.state is OperationState.DISPATCHED:
-                lost = LoseCall(operation_id=operation.operation_id, number=operation.tries)
-                key = f"call-lost:{operation.operation_id}:{operation.tries}"
                 with suppress(ConflictError):  # the loop's last commit was under way, and tells how it has ended
-                    await self._commit(RuntimeCommit(root_id=self._root_id, key=key, changes=(lost,)))
+                    await self._commit(loss_of(operation))
 
     async def _close(self, run: AgentRun, reason: str, message: str) -> bool:
         close = Close(agent_run_id=run.agent_run_id, reason=reason, message=message)

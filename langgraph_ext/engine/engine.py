@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextvars import copy_context
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from os import PathLike
 from typing import Any, TypeVar
 from uuid import uuid4
 
 from langgraph_ext import canonical
-from langgraph_ext.database import Closing, Database, Tx, on_a_loop, open_database, tell
+from langgraph_ext.database import Closing, Database, Tx, open_database
 from langgraph_ext.engine.behaviours import Behaviours
 from langgraph_ext.engine.compiler import compile_spec
+from langgraph_ext.engine.from_sync import from_sync
 from langgraph_ext.engine.records import AgentRunRecord, OperationRecord, given_out, operations_given_out
 from langgraph_ext.engine.release_program import ReleaseProgram, entry_of
 from langgraph_ext.engine.releases import Release
-from langgraph_ext.engine.rows import AgentRun, read_tree
+from langgraph_ext.engine.rows import AgentRun, read_root
 from langgraph_ext.engine.spec import AgentSpec
 from langgraph_ext.engine.starting import start
 from langgraph_ext.engine.stopping import stop
@@ -131,21 +129,21 @@ class AgentGraphEngine(Closing):
                 cannot drive it (`node_abi_unavailable`, `node_protocol_unsupported`).
             RecoveryRequired: What is stored contradicts itself (`recovery_invariant`).
         """
-        return _from_sync(partial(self.adrive, agent_run_id, spec))
+        return from_sync(partial(self.adrive, agent_run_id, spec))
 
     async def adrive(self, agent_run_id: str, spec: Spec | None = None) -> AgentRunRecord:
         """As `drive`. Cancelling it stops the worker, not the agent run: another one goes on with it."""
         agent_run_id = _named(agent_run_id)
         release = self._known(spec) if spec is not None else None
-        tree = await self._store.read(read_tree, agent_run_id)
-        if tree.root.status.ended:
-            return given_out(tree.root)
-        release = release or self._releases.get(tree.root.release)
+        found = await self._store.read(read_root, agent_run_id)
+        if found.status.ended:
+            return given_out(found)
+        release = release or self._releases.get(found.release)
         if release is None:
             raise NotFound(
                 f"agent run {agent_run_id!r} was started elsewhere; pass the spec that it was started with to drive it",
                 code="release_not_found",
-                details={"agent_run_id": agent_run_id, "release": tree.root.release},
+                details={"agent_run_id": agent_run_id, "release": found.release},
             )
         work = Work(
             self._store,
@@ -183,7 +181,7 @@ class AgentGraphEngine(Closing):
 
     async def aget_run(self, agent_run_id: str) -> AgentRunRecord:
         """As `get_run`."""
-        return given_out((await self._store.read(read_tree, _named(agent_run_id))).root)
+        return given_out(await self._store.read(read_root, _named(agent_run_id)))
 
     def runs(self, *, before: str | None = None, limit: int = 100) -> list[AgentRunRecord]:
         """A page of agent runs, newest first.
@@ -268,7 +266,7 @@ class AgentGraphEngine(Closing):
         if key is not None and text_or_none(key, "key") == "":
             raise InvalidArgument("key is empty; it must be text, or None")
         release = self._known(spec)
-        ReleaseProgram(release, self.behaviours)  # who cannot drive it does not begin it
+        self.behaviours.require(release.descriptor)  # who cannot drive it does not begin it
         try:
             canonical.encode(input, where="input")
         except TypeError as error:
@@ -283,7 +281,7 @@ class AgentGraphEngine(Closing):
         return release
 
     def _get(self, agent_run_id: str) -> AgentRunRecord:
-        return given_out(self._store.database.read(read_tree, _named(agent_run_id)).root)
+        return given_out(self._store.database.read(read_root, _named(agent_run_id)))
 
     def _stop(self, agent_run_id: str, reason: str | None) -> Callable[..., AgentRun]:
         return partial(
@@ -314,48 +312,3 @@ def _page(tx: Tx, *, before: str | None, limit: int) -> list[AgentRunRecord]:
 
 def _time_ordered() -> str:
     return f"{time.time_ns():016x}-{secrets.token_hex(6)}"
-
-
-def _from_sync(act: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine for a caller that awaits nothing; on an event loop (a notebook), in a thread of its own.
-
-    Ctrl-C cancels it there as well, and is raised when it has come to its end.
-    """
-    running: list[tuple[asyncio.AbstractEventLoop, Callable[[], object]]] = []
-    stopped: list[bool] = []
-
-    async def acted() -> T:
-        task = asyncio.current_task()
-        assert task is not None
-        running.append((asyncio.get_running_loop(), task.cancel))
-        if stopped:  # before it could be told
-            raise asyncio.CancelledError
-        return await act()
-
-    if not on_a_loop():
-        return asyncio.run(acted())
-    found: list[Any] = []
-    done = threading.Event()  # and not `join`: interrupted once, it takes the thread for ended
-
-    def work() -> None:
-        try:
-            found.append((asyncio.run(acted()), None))
-        except BaseException as error:  # noqa: BLE001 - raised in the caller's thread
-            found.append((None, error))
-        finally:
-            done.set()
-
-    thread = threading.Thread(target=copy_context().run, args=(work,), name="langgraph-ext drive", daemon=True)
-    thread.start()
-    try:
-        done.wait()
-    except BaseException:
-        stopped.append(True)
-        for loop, cancel in running:
-            tell(loop, cancel)
-        done.wait()
-        raise
-    result, error = found[0]
-    if error is not None:
-        raise error
-    return result  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from langgraph_ext.engine import closing
-from langgraph_ext.engine.applying import Applying, Ref, agent_run_of
+from langgraph_ext.engine.applying import Applying, OfOperation, agent_run_of
 from langgraph_ext.engine.moves import move_operation
 from langgraph_ext.engine.rows import Ticket
 from langgraph_ext.engine.states import OperationState, TicketState
@@ -39,23 +39,16 @@ def _grant(at: Applying) -> bool:
             count(at, ticket.agent_run_id, reserved=1)
             move_operation(at, ticket.operation_id, OperationState.ASKED, OperationState.READY)
         elif planned.decision is Decision.CLOSE:
-            assert planned.agent_run_id is not None
-            assert planned.reason is not None
-            closing.close(at, planned.agent_run_id, planned.reason, "")
+            closing.close_planned(at, planned)
             return True
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumeTicket:
+class ConsumeTicket(OfOperation):
     """A decision was accepted, or an error is fed back in its place."""
 
-    operation_id: str
     reason: str = "decision"
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its operation's."""
-        return (Ref.operation(self.operation_id),)
 
     def apply(self, at: Applying) -> None:
         """Count it; the same again changes nothing."""
@@ -66,25 +59,17 @@ class ConsumeTicket:
         count(at, ticket.agent_run_id, reserved=-1, consumed=1)
         at.result["loops"] = at.root.consumed
         at.event("ticket.consumed", operation_id=self.operation_id, reason=self.reason)
-        at.looks_again = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseTicket:
+class ReleaseTicket(OfOperation):
     """Nothing was decided, and nothing is fed back."""
-
-    operation_id: str
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its operation's."""
-        return (Ref.operation(self.operation_id),)
 
     def apply(self, at: Applying) -> None:
         """Give it back; the same again changes nothing."""
         ticket = _settled(at, self.operation_id, TicketState.RELEASED)
         if ticket is not None:
             release(at, ticket)
-            at.looks_again = True
 
 
 def _settled(at: Applying, operation_id: str, target: TicketState) -> Ticket | None:

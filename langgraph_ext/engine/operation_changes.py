@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langgraph_ext.engine import closing, tickets
-from langgraph_ext.engine.applying import Applying, Ref, agent_run_of, moved, operation_of, task_of
+from langgraph_ext.engine.applying import Applying, OfOperation, OfTask, agent_run_of, moved, operation_of, task_of
 from langgraph_ext.engine.moves import error_outcome, move_operation
 from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.states import AgentStatus, CallState, OperationState
@@ -41,10 +41,9 @@ POLICIES = ("repeatable", "once", "keyed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begin:
+class Begin(OfTask):
     """An agent task means to call something."""
 
-    agent_task_id: str
     purpose: str
     """Finds the operation again: one of its task's has this name."""
     kind: str
@@ -54,10 +53,6 @@ class Begin:
     policy: str | None = None
     """What is done when nobody knows how its call ended: `repeatable`, `once` or `keyed`. None: a tool's is `once`, as
     its spec's default, and what else is called is `repeatable`."""
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its task's."""
-        return (Ref.task(self.agent_task_id),)
 
     def apply(self, at: Applying) -> None:
         """Note the intent; one that is on record under this purpose stays as it is."""
@@ -87,20 +82,15 @@ class Begin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allow:
+class Allow(OfOperation):
     """The hooks have let it pass: its request is frozen, and its first call is on record, if it has a ticket."""
 
-    operation_id: str
     request: Any
     before: Any
     """What the hooks have decided."""
     needs_ticket: bool
     claims_upto: int | None = None
     """The last entry of the inbox whose message is in the request."""
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.operation(self.operation_id),)
 
     def apply(self, at: Applying) -> None:
         """Freeze it, and reserve its ticket; a scope that has no more is closed."""
@@ -109,10 +99,7 @@ class Allow:
         if self.needs_ticket:
             planned = tickets.ask(at, self.operation_id, operation.agent_run_id)
             if planned.decision is Decision.CLOSE:
-                assert planned.agent_run_id is not None
-                assert planned.reason is not None
-                closing.close(at, planned.agent_run_id, planned.reason, "")
-                at.looks_again = True
+                closing.close_planned(at, planned)
                 at.result["closed"] = {"agent_run_id": planned.agent_run_id, "reason": planned.reason}
                 return
             if planned.decision is Decision.WAIT:
@@ -122,22 +109,17 @@ class Allow:
         if target is OperationState.READY:
             _open_call(at, operation, 1)
         if self.claims_upto is not None:
-            columns = {"run": at.root_row()["run"], "operation_id": self.operation_id, "upto": self.claims_upto}
+            columns = {"run": at.run, "operation_id": self.operation_id, "upto": self.claims_upto}
             at.tx.run("agent_steering_claim", **columns, now_us=at.now_us)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deny:
+class Deny(OfOperation):
     """A hook has forbidden it: it is never dispatched."""
 
-    operation_id: str
     before: Any
     code: str
     message: str
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.operation(self.operation_id),)
 
     def apply(self, at: Applying) -> None:
         """Complete it with the denial."""
@@ -147,18 +129,13 @@ class Deny:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dispatch:
+class Dispatch(OfOperation):
     """Another physical call is about to be made, or the first of one that has waited for its ticket.
 
     It is on record before it is made, and the gate is read again.
     """
 
-    operation_id: str
     number: int
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.operation(self.operation_id),)
 
     def apply(self, at: Applying) -> None:
         """Put the call on record."""
@@ -168,18 +145,13 @@ class Dispatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SaveRaw:
+class SaveRaw(OfOperation):
     """An answer has come, before any hook has seen it."""
 
-    operation_id: str
     number: int
     raw: Any
     after: Any = None
     """What is on record of the hooks where there are none: it is the outcome then."""
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.operation(self.operation_id),)
 
     def apply(self, at: Applying) -> None:
         """Store it. In a closing scope its hooks are skipped, and it is the outcome."""
@@ -188,17 +160,12 @@ class SaveRaw:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailTry:
+class FailTry(OfOperation):
     """A call has failed, and another one may be made: of the same operation, under the same ticket."""
 
-    operation_id: str
     number: int
     code: str
     message: str
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.operation(self.operation_id),)
 
     def apply(self, at: Applying) -> None:
         """Note the failure. In a closing scope there is no other call: it is the outcome."""
@@ -211,15 +178,10 @@ class FailTry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoseCall:
+class LoseCall(OfOperation):
     """Nobody will tell any more how a call ended: its worker is gone, or was told to stop."""
 
-    operation_id: str
     number: int
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.operation(self.operation_id),)
 
     def apply(self, at: Applying) -> None:
         """By its policy it is called again, or is unknown; in a closing scope nothing is called again."""
@@ -237,20 +199,14 @@ class LoseCall:
             target = OperationState.UNKNOWN
         tickets.settle_unused(at, self.operation_id)
         move_operation(at, self.operation_id, dispatched, target, outcome=outcome)
-        at.looks_again = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompleteOperation:
+class CompleteOperation(OfOperation):
     """The hooks have seen the answer: this is what counts."""
 
-    operation_id: str
     after: Any
     outcome: Any
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.operation(self.operation_id),)
 
     def apply(self, at: Applying) -> None:
         """Complete it; the task that waits for it is ready."""

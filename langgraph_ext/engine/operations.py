@@ -29,7 +29,7 @@ from langgraph_ext.engine.states import OperationState
 from langgraph_ext.errors import LangGraphExtError
 from langgraph_ext.ledger.texts import cut, message_of
 
-__all__ = ["HAS_WORK", "CallLoop"]
+__all__ = ["HAS_WORK", "CallLoop", "loss_of"]
 
 HAS_WORK = (OperationState.PREPARED, OperationState.READY, OperationState.RAW)
 """States in which a loop has something to do."""
@@ -96,7 +96,7 @@ class CallLoop:
         try:
             raw = await self._answer(operation, number)
         except asyncio.CancelledError:
-            await self._lose(operation, number)
+            await self._commit(loss_of(operation))
             raise
         except Exception as error:  # noqa: BLE001 - whatever a model or a tool raises is its outcome
             pause = self._program.retry_after(operation, number, error)
@@ -104,11 +104,11 @@ class CallLoop:
             raw = error_outcome(code, message)
             if pause is not None:
                 failed = FailTry(operation_id=operation_id, number=number, code=code, message=message)
-                await self._write(None, f"call-failed:{operation_id}:{number}", failed, operation=operation)
+                await self._write(operation, f"call-failed:{operation_id}:{number}", failed, as_read=False)
         if pause is None:
             after: list[object] | None = None if self._program.asks_after(operation) else []
             saved = SaveRaw(operation_id=operation_id, number=number, raw=raw, after=after)
-            await self._write(None, f"call-raw:{operation_id}:{number}", saved, operation=operation)
+            await self._write(operation, f"call-raw:{operation_id}:{number}", saved, as_read=False)
         elif pause > 0:
             await asyncio.sleep(pause)
 
@@ -122,25 +122,24 @@ class CallLoop:
             raise RuntimeError("the call was cancelled, and nobody has asked for that") from None
         return outcome_of(raw)
 
-    async def _lose(self, operation: Operation, number: int) -> None:
-        """The loop is told to stop while its call is under way."""
-        operation_id = operation.operation_id
-        lost = LoseCall(operation_id=operation_id, number=number)
-        await self._write(None, f"call-lost:{operation_id}:{number}", lost, operation=operation)
-
     async def _ask_after(self, operation: Operation) -> None:
         answered = await self._program.after(operation)
         operation_id = operation.operation_id
         change = CompleteOperation(operation_id=operation_id, after=answered.after, outcome=answered.outcome)
         await self._write(operation, f"complete:{operation_id}", change)
 
-    async def _write(
-        self, seen: Operation | None, key: str, change: Change, *, operation: Operation | None = None
-    ) -> Committed:
-        """Commit a step; `seen` if the operation must be as it was read."""
-        root_id = (seen or operation).root_id  # type: ignore[union-attr]  # one of them is given
-        expected = {} if seen is None else {Ref.operation(seen.operation_id): seen.revision}
-        return await self._commit(RuntimeCommit(root_id=root_id, key=key, changes=(change,), expected=expected))
+    async def _write(self, operation: Operation, key: str, change: Change, *, as_read: bool = True) -> Committed:
+        """Commit a step; `as_read` if the operation must be as it was read, which it need not be behind its call."""
+        expected = {Ref.operation(operation.operation_id): operation.revision} if as_read else {}
+        wanted = RuntimeCommit(root_id=operation.root_id, key=key, changes=(change,), expected=expected)
+        return await self._commit(wanted)
+
+
+def loss_of(operation: Operation) -> RuntimeCommit:
+    """What is written of a dispatched call whose loop is told to stop: nobody will tell how it ended."""
+    lost = LoseCall(operation_id=operation.operation_id, number=operation.tries)
+    key = f"call-lost:{operation.operation_id}:{operation.tries}"
+    return RuntimeCommit(root_id=operation.root_id, key=key, changes=(lost,))
 
 
 def _told(error: Exception) -> tuple[str, str]:

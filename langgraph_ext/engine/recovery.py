@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from langgraph_ext.engine.applying import Applying, Change, Ref, moved
+from langgraph_ext.engine.applying import Applying, Change, OfTask, Ref, moved
 from langgraph_ext.engine.commits import RuntimeCommit
 from langgraph_ext.engine.moves import wake
 from langgraph_ext.engine.operation_changes import LoseCall
@@ -23,14 +23,8 @@ __all__ = ["Abandon", "LookAgain", "check", "take_over"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Abandon:
+class Abandon(OfTask):
     """An activation that nobody goes on with: its task is ready, and goes on from its continuation."""
-
-    agent_task_id: str
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.task(self.agent_task_id),)
 
     def apply(self, at: Applying) -> None:
         """Make it ready."""
@@ -40,14 +34,8 @@ class Abandon:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookAgain:
+class LookAgain(OfTask):
     """A waiting task's condition is looked at again."""
-
-    agent_task_id: str
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.task(self.agent_task_id),)
 
     def apply(self, at: Applying) -> None:
         """Make it ready if its condition is met."""

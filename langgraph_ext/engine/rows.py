@@ -10,7 +10,7 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState, TicketState
 from langgraph_ext.errors import NotFound
 
-__all__ = ["AgentRun", "AgentTask", "Operation", "Ticket", "Tree", "decoded", "encoded", "read_tree"]
+__all__ = ["AgentRun", "AgentTask", "Operation", "Ticket", "Tree", "decoded", "encoded", "read_root", "read_tree"]
 
 
 def encoded(value: Any, what: str) -> bytes:
@@ -166,9 +166,21 @@ class Tree:
     stop: str | None
     """Why it is to stop, if somebody has asked for that; "" if they did not say."""
 
-    def operations_of(self, agent_task_id: str) -> dict[str, Operation]:
-        """An agent task's operations, by purpose."""
-        return {each.purpose: each for each in self.operations.values() if each.agent_task_id == agent_task_id}
+
+def read_root(tx: Tx, root_id: str) -> AgentRun:
+    """Read the root of a tree, and nothing below it.
+
+    Raises:
+        NotFound: There is no such root (`agent_run_not_found`).
+    """
+    row = tx.maybe("agent_run_get", agent_run_id=root_id)
+    if row is None or row["root_id"] != root_id:
+        raise NotFound(
+            f"agent run {root_id!r} is not on record; list them with engine.runs()",
+            code="agent_run_not_found",
+            details={"agent_run_id": root_id},
+        )
+    return AgentRun.from_row(row)
 
 
 def read_tree(tx: Tx, root_id: str) -> Tree:
@@ -177,20 +189,14 @@ def read_tree(tx: Tx, root_id: str) -> Tree:
     Raises:
         NotFound: There is no such root (`agent_run_not_found`).
     """
-    runs = {each["agent_run_id"]: AgentRun.from_row(each) for each in tx.all("agent_runs_of_tree", root_id=root_id)}
-    root = runs.get(root_id)
-    if root is None:
-        raise NotFound(
-            f"agent run {root_id!r} is not on record; list them with engine.runs()",
-            code="agent_run_not_found",
-            details={"agent_run_id": root_id},
-        )
+    root = read_root(tx, root_id)
+    runs = map(AgentRun.from_row, tx.all("agent_runs_of_tree", root_id=root_id))
     tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=root_id))
     operations = map(Operation.from_row, tx.all("agent_operations_of_tree", root_id=root_id))
     tickets = map(Ticket.from_row, tx.all("agent_tickets_of_tree", root_id=root_id))
     return Tree(
         root=root,
-        runs=runs,
+        runs={each.agent_run_id: each for each in runs},
         tasks={each.agent_task_id: each for each in tasks},
         operations={each.operation_id: each for each in operations},
         tickets={each.operation_id: each for each in tickets},

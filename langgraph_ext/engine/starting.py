@@ -77,13 +77,14 @@ def start(
         tx.run("agent_release_insert", digest=entry.release, descriptor=entry.descriptor, now_us=now_us)
     agent_task_id = ids()
     thread_id = thread_of(agent_run_id)
+    run = runs.begin_apart(tx, run_id=agent_run_id, thread_id=thread_id, now_us=now_us)
     tx.run(
         "agent_run_insert",
         agent_run_id=agent_run_id,
         root_id=agent_run_id,
         parent_id=None,
         parent_operation=None,
-        run=runs.begin_apart(tx, run_id=agent_run_id, thread_id=thread_id, now_us=now_us),
+        run=run,
         thread_id=thread_id,
         key=key,
         release=entry.release,
@@ -93,7 +94,7 @@ def start(
         deadline_us=None if entry.run_us is None else now_us + entry.run_us,
         now_us=now_us,
     )
-    at = Applying(tx, agent_run_id, 0, now_us, ids)
+    at = Applying(tx, agent_run_id, run, thread_id, 0, now_us, ids)
     tx.run(
         "agent_task_insert",
         agent_task_id=agent_task_id,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langgraph_ext.engine import closing
-from langgraph_ext.engine.applying import Applying, Ref, moved, task_of
+from langgraph_ext.engine.applying import Applying, OfTask, moved, task_of
 from langgraph_ext.engine.conditions import is_met
 from langgraph_ext.engine.rows import AgentTask, encoded
 from langgraph_ext.engine.states import TaskState
@@ -15,14 +15,8 @@ __all__ = ["Activate", "EndTask", "GoOn", "WaitFor"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Activate:
+class Activate(OfTask):
     """A worker begins to drive a task that is ready."""
-
-    agent_task_id: str
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.task(self.agent_task_id),)
 
     def apply(self, at: Applying) -> None:
         """Mark it running under this epoch."""
@@ -34,15 +28,10 @@ class Activate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoOn:
+class GoOn(OfTask):
     """The task has reached its next phase, and goes on."""
 
-    agent_task_id: str
     continuation: Any
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.task(self.agent_task_id),)
 
     def apply(self, at: Applying) -> None:
         """Store where it stands."""
@@ -51,16 +40,11 @@ class GoOn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WaitFor:
+class WaitFor(OfTask):
     """The task waits, and its worker is let go."""
 
-    agent_task_id: str
     continuation: Any
     condition: Any
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.task(self.agent_task_id),)
 
     def apply(self, at: Applying) -> None:
         """Let it wait; it is ready at once if what it waits for has come already."""
@@ -73,18 +57,13 @@ class WaitFor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndTask:
+class EndTask(OfTask):
     """The task has its result; once."""
 
-    agent_task_id: str
     output: Any = None
     error: Any = None
     """`{"code", "message"}`, if it failed."""
     continuation: Any = None
-
-    def rows(self) -> tuple[Ref, ...]:
-        """Its own."""
-        return (Ref.task(self.agent_task_id),)
 
     def apply(self, at: Applying) -> None:
         """End it; a failed one closes its agent run."""
@@ -104,7 +83,6 @@ class EndTask:
         at.event(f"task.{target}", agent_task_id=self.agent_task_id, **({} if self.error is None else self.error))
         if self.error is not None:
             closing.close(at, task.agent_run_id, self.error["code"], self.error["message"])
-            at.looks_again = True
 
 
 def _running(at: Applying, agent_task_id: str) -> AgentTask:

@@ -132,6 +132,7 @@ def move(at: Applying, ticket: Ticket, target: TicketState, reason: str | None) 
 
 
 def count(at: Applying, agent_run_id: str, *, consumed: int = 0, reserved: int = 0) -> None:
-    """Count on both levels."""
+    """Count on both levels. What is consumed or given back has the waiting requests looked at (rule E26)."""
+    at.looks_again = at.looks_again or consumed > 0 or reserved < 0
     for level in {at.root_id, agent_run_id}:
         at.tx.run("agent_run_count", agent_run_id=level, consumed=consumed, reserved=reserved, model_calls=0)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from langgraph_ext.database import Tx
+from langgraph_ext.database import Tx, tell
 from langgraph_ext.engine.closing import thread_of
 from langgraph_ext.engine.commits import Held
 from langgraph_ext.engine.driver import Driver
@@ -60,8 +60,7 @@ class Work:
         driving = self._driving  # once: its own thread may be at its end
         if driving is not None:
             loop, driver = driving
-            with suppress(RuntimeError):  # its loop is closed, and it has looked for the last time
-                loop.call_soon_threadsafe(driver.look)
+            tell(loop, driver.look)
 
     async def drive(self) -> Tree:
         """Hold the tree, drive it as far as it goes, and give it back.

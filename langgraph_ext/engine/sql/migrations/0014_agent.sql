@@ -10,19 +10,18 @@
 -- oldest_reader: 1
 --
 -- Values (input, output, continuation, request, raw, outcome, …) are canonical JSON; times are microseconds, UTC.
--- Rows are locked in the order run, agent_run, agent_task, agent_operation (engine/commits.py).
+-- Rows are locked in the order agent_run (the root first), agent_task, agent_operation, each by id (engine/commits.py).
 --
 -- agent_run
 --   root_id        the root of its tree; itself, in the root
 --   parent_id      the agent run that started it, by its operation parent_operation; both null in a root
 --   run            the ledger's run, whose inbox, budget and events it shares; thread_id: under whose lease it is driven
 --   key            the caller's name for a root; the same one with the same digest is the same run
---   status         running -> closing -> succeeded | failed | cancelled | exhausted     (closing is passed over when
---                  nothing of it is under way)
+--   status         running -> succeeded; running -> closing -> failed | cancelled | exhausted
 --   reason         why it closed: the first one that was committed
 --   loop_limit     tickets that may be consumed; consumed and reserved are counted here, under this row
 --   model_calls    physical calls of models
---   deadline_us    when its active time is over; it is moved by each pause that waits for a person
+--   deadline_us    when its active time is over
 --   next_seq       of the root: ready_seq and requested_seq of its tree
 -- agent_task
 --   parent_operation  the operation that started it; null in the first task of its agent run
@@ -69,7 +68,6 @@ CREATE TABLE agent_run (
     reserved         INTEGER NOT NULL CHECK (reserved >= 0),
     model_calls      INTEGER NOT NULL CHECK (model_calls >= 0),
     deadline_us      INTEGER,
-    paused_us        INTEGER,
     next_seq         INTEGER NOT NULL,
     revision         INTEGER NOT NULL,
     created_us       INTEGER NOT NULL,
