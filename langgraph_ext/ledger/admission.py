@@ -194,7 +194,8 @@ def enter(tx: Tx, entry: Entry) -> Admitted | Finished | Mistaken | NotStored | 
     if refused is not None:
         _give_back(tx, entry, lease)
         return replace(refused, lease=lease, given_up=given_up)
-    runs.recover(tx, run, entry.at)
+    if found["status"] == RunStatus.RECOVERY_REQUIRED and not _is_doubted(tx, run):
+        runs.move(tx, run, RunStatus.RUNNING, entry.at)
     attempt = attempts.start(
         tx,
         attempt_id=entry.attempt_id,
@@ -431,6 +432,15 @@ _ANEW = (
 )
 
 
+def _is_doubted(tx: Tx, run: int) -> bool:
+    """Whether what a run waits for somebody to find out is in doubt still: tasks may begin beside the one refused."""
+    attempt = attempts.find(tx, str(runs.why(tx, run)["attempt_id"]))
+    if attempt is None or attempt.authorized_us is not None:
+        return False
+    is_opaque = attempt.effect is EffectClass.OPAQUE and attempt.status is AttemptStatus.INTERRUPTED
+    return is_opaque or bool(effects.in_doubt(tx, visit=_part_of(attempt)))
+
+
 def _exhausted(entry: Entry, last: Attempt) -> Refused | None:
     """Whether a visit has had as many attempts as it may have (rule L21)."""
     if last.authorized_us is not None or entry.max_attempts is None or last.number < entry.max_attempts:
@@ -470,5 +480,9 @@ def _doubts(tx: Tx, entry: Entry, last: Attempt) -> list[tuple[str, str | None]]
         return [(f"{entry.node} (opaque)", None)]
     if not entry.stops_in_doubt:
         return []
-    found = effects.in_doubt(tx, visit=PartKey(last.thread_id, last.checkpoint_id, last.task_id, last.ordinal))
+    found = effects.in_doubt(tx, visit=_part_of(last))
     return [(f"{effect.name} ({effect.effect_id})", effect.effect_id) for effect in found]
+
+
+def _part_of(attempt: Attempt) -> PartKey:
+    return PartKey(attempt.thread_id, attempt.checkpoint_id, attempt.task_id, attempt.ordinal)

@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
@@ -47,9 +47,9 @@ __all__ = [
     "is_cancelled",
     "move",
     "plan",
-    "recover",
     "refuse_cancelled",
     "refuse_exhausted",
+    "why",
 ]
 
 _STOPPED = frozenset((RunStatus.PAUSED, RunStatus.IDLE, RunStatus.FAILED, RunStatus.RECOVERY_REQUIRED))
@@ -360,12 +360,6 @@ def _move(
     return target
 
 
-def recover(tx: Tx, run: int, at: At) -> None:
-    """A node acts again: a run that waited for somebody to say what came of what was in doubt runs on."""
-    if _status(tx, run) is RunStatus.RECOVERY_REQUIRED:
-        move(tx, run, RunStatus.RUNNING, at)
-
-
 def _go_on(tx: Tx, run: int, open: Open, step: Step, at: At) -> RunStatus:
     """A checkpoint that follows the one at which its run stopped, failed or asked shows that it runs again.
 
@@ -401,8 +395,14 @@ def _supersede(tx: Tx, planned: Plan, at: At) -> None:
 
 def has_nothing_left(tx: Tx, run: int) -> bool:
     """Whether a run stopped last where nothing starts a task, and nothing says that this is an end."""
-    last = tx.maybe("run_last_event", run=run)
-    return last is not None and canonical.decode((last["details"] or "{}").encode()).get("reason") == _NOTHING_LEFT
+    return why(tx, run).get("reason") == _NOTHING_LEFT
+
+
+def why(tx: Tx, run: int) -> dict[str, Any]:
+    """Details of the event that gave a run the status it has; empty if it has none."""
+    last = tx.maybe("run_last_event", run=run, event=_EVENTS[_status(tx, run)])
+    found: dict[str, Any] = canonical.decode(((last and last["details"]) or "{}").encode())
+    return found
 
 
 def _status(tx: Tx, run: int) -> RunStatus:

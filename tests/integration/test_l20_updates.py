@@ -256,6 +256,39 @@ def test_l20_of_a_fan_out_the_place_in_doubt_is_stopped(acts: Acts) -> None:
     assert ([f"charge ({doubt.effect_id})"], 1) == (refused.details["effects"], len(banks[1].keys))
 
 
+@pytest.mark.parametrize("kind", ["write", "opaque"])
+def test_l20_what_begins_beside_a_task_in_doubt_does_not_hide_it(acts: Acts, kind: str) -> None:
+    """The run waits for somebody until that is settled, whatever else of it acts meanwhile."""
+    bank = Bank(lost())
+
+    def charge(frame: Frame) -> str:
+        return str(frame.once("charge", {}, bank.pay) if kind == "write" else bank.pay())
+
+    pay = durable(charge, effect=kind)
+
+    @durable
+    def look() -> str:
+        return "seen"
+
+    def node(state: State) -> Any:
+        try:
+            return {"log": [pay()]}
+        except RecoveryRequired:
+            look()
+            raise
+
+    async def anode(state: State) -> Any:
+        return await asyncio.to_thread(node, state)
+
+    app = line(acts.saver, charge=node if acts.form == "sync" else anode)
+    failed(acts, app)
+    refused = stopped(acts, app, None)
+    acts.saver.ledger.authorize_recovery(str(refused.details["attempt_id"]))
+    acts.run(app, None)
+
+    assert (2, "succeeded") == (len(bank.keys), acts.saver.ledger.runs()[0].status)
+
+
 @pytest.mark.parametrize("named", [{"key": "order-7"}, {"base_key": "order-7"}, {}])
 def test_l29_after_an_update_a_committed_effect_is_not_repeated_under_a_business_key(acts: Acts, named: Any) -> None:
     """Without one the new visit acts again, for that is what beginning a task anew means."""

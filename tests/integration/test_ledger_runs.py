@@ -109,10 +109,10 @@ def test_l54_a_subgraph_settles_nothing(saver: LedgerSaver) -> None:
     assert (["running"], ["succeeded"]) == (seen, statuses(saver))
 
 
-@pytest.mark.parametrize("is_resolved", [False, True])
-def test_l54_of_a_graph_of_another_kind_the_end_is_not_known(saver: LedgerSaver, is_resolved: bool) -> None:
+@pytest.mark.parametrize("between", [None, "effect.resolved", "run.steered"])
+def test_l54_of_a_graph_of_another_kind_the_end_is_not_known(saver: LedgerSaver, between: str | None) -> None:
     """A bare Pregel starts tasks by channels of any name: the run stays idle, and the next input closes it; also when
-    somebody has resolved an effect of it in between."""
+    somebody has resolved an effect of it in between, or said something to it."""
     node = NodeBuilder().subscribe_only("a").do(lambda a: a + 1).write_to("b")
     app = Pregel(
         nodes={"one": node},
@@ -123,10 +123,10 @@ def test_l54_of_a_graph_of_another_kind_the_end_is_not_known(saver: LedgerSaver,
     )
     assert 2 == app.invoke(1, CONFIG)
     assert ["idle"] == statuses(saver)
-    if is_resolved:
+    if between is not None:
         run = saver.database.read(lambda tx: tx.one("run_last", run_id="")["run"])
         where = {"thread_id": "t", "checkpoint_ns": "", "checkpoint_id": saver.ledger.runs()[0].last_checkpoint_id}
-        saver.database.transact(append_event, name="effect.resolved", run=run, **where, stored_us=1)
+        saver.database.transact(append_event, name=between, run=run, **where, stored_us=1)
     app.invoke(2, CONFIG)
 
     assert ["succeeded", "idle"] == statuses(saver)

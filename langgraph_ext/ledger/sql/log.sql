@@ -165,9 +165,9 @@ ORDER BY seq;
 DELETE FROM checkpoint_log WHERE run = :run AND listed IS NULL;
 
 -- name: run_last_event
--- The last event of a run's own life.
-SELECT event, details FROM checkpoint_log
-WHERE run = :run AND listed IS NULL AND substr(event, 1, 4) = 'run.'
+-- The last event of a name, of a run's own life.
+SELECT details FROM checkpoint_log
+WHERE run = :run AND listed IS NULL AND event = :event
 ORDER BY seq DESC
 LIMIT 1;
 
