@@ -10,6 +10,7 @@ attached graph.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -32,6 +33,9 @@ __all__ = ["Attached", "Invocation", "LedgerHandler", "OnBusy", "OnOpenQuestions
 
 OnBusy = Literal["reject", "wait"]
 OnOpenQuestions = Literal["reject", "supersede"]
+
+_MOST_RAISED = 1_000
+"""So many of an invocation's errors are kept, each with the frames that it came through."""
 
 Owner.here("")  # looked up now: on an event loop, reading /proc would be a call that blocks
 
@@ -77,6 +81,9 @@ class Invocation:
     """The one that holds its lease, once it has one; it stays when that is over."""
     started: dict[str, int] = field(default_factory=dict)
     """By task: when it began, until its writes come."""
+    raised: deque[BaseException] = field(default_factory=lambda: deque(maxlen=_MOST_RAISED))
+    """What failed inside it, kept until its end: LangGraph knows what an error handler has taken over by its `id`, and
+    passes over a later error, question or refusal that comes to have the same one."""
 
     @property
     def limits(self) -> Amounts:

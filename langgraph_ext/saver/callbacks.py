@@ -141,10 +141,13 @@ class LedgerCallbackHandler(CallHandler):
         self._ended(run_id, error)
 
     def _ended(self, run_id: UUID, error: BaseException | None) -> None:
-        self._around.pop(run_id, None)
+        around = self._around.pop(run_id, None)
         invocation = self._running.pop(run_id, None)
         if invocation is None:
+            if around is not None and error is not None:
+                around.raised.append(error)
             return
+        invocation.raised.clear()
         if not self._running and len(self._around) > _MOST_LEFT:
             self._around.clear()  # of what was cut off, nobody tells the end; its threads may run on for a while
         invocation.is_over = True

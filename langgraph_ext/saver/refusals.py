@@ -3,6 +3,10 @@
 To LangGraph they are signals (`GraphBubbleUp`) and no failures: a RetryPolicy does not repeat them, an error handler
 does not take them over, nothing is written, and the thread can be resumed. To everybody else they are this package's
 errors.
+
+LangGraph passes over a signal that has the `id` of an error which an error handler has taken over, and which is gone:
+the node then counts as one that wrote nothing, and the graph goes on. So signals are larger than pymalloc's blocks: no
+such error has been where they are (attached graphs keep their errors; attached.py).
 """
 
 from __future__ import annotations
@@ -33,28 +37,44 @@ __all__ = [
 ]
 
 
+_PADDING = tuple(f"_{number}" for number in range(64))
+"""512 bytes: pymalloc's largest block."""
+
+
 class AdmissionRefused(AdmissionError, GraphBubbleUp):
     """As `AdmissionError`."""
+
+    __slots__ = _PADDING
 
 
 class BudgetRefused(BudgetExhausted, GraphBubbleUp):
     """As `BudgetExhausted`."""
 
+    __slots__ = _PADDING
+
 
 class ConflictRefused(ConflictError, GraphBubbleUp):
     """As `ConflictError`."""
+
+    __slots__ = _PADDING
 
 
 class LeaseRefused(LeaseError, GraphBubbleUp):
     """As `LeaseError`."""
 
+    __slots__ = _PADDING
+
 
 class RecoveryRefused(RecoveryRequired, GraphBubbleUp):
     """As `RecoveryRequired`."""
 
+    __slots__ = _PADDING
+
 
 class StoreRefused(StoreError, GraphBubbleUp):
     """As `StoreError`."""
+
+    __slots__ = _PADDING
 
 
 _AS_SIGNALS: dict[type[LangGraphExtError], type[LangGraphExtError]] = {
