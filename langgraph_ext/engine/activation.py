@@ -11,15 +11,16 @@ import inspect
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
-from langgraph_ext.database import Tx
 from langgraph_ext.engine.applying import Change, Ref
 from langgraph_ext.engine.cancelled import is_told_to_stop
 from langgraph_ext.engine.commits import Held, RuntimeCommit
-from langgraph_ext.engine.outcomes import Complete, Fail, Outcome, Progress, Runtime, Wait, check
+from langgraph_ext.engine.outcomes import Complete, Fail, Outcome, Progress, Wait, check
 from langgraph_ext.engine.program import Program
-from langgraph_ext.engine.rows import AgentTask, Operation
+from langgraph_ext.engine.rows import AgentTask
+from langgraph_ext.engine.runtimes import Runtime, refresh
 from langgraph_ext.engine.states import TaskState
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.task_changes import Activate, EndTask, GoOn, WaitFor
@@ -53,7 +54,7 @@ class Activation:
         key = f"activate:{task.agent_task_id}:{task.ready_seq}:{self._held.epoch}"
         try:
             await self._commit(key, Activate(agent_task_id=task.agent_task_id))
-            runtime = await self._store.read(_runtime, task.agent_task_id, self._program.spec)
+            runtime = await self._look(None)
             if runtime.task.state is not TaskState.RUNNING:
                 return
             behaviour = self._program.behaviour(task.behaviour, task.version)
@@ -94,8 +95,23 @@ class Activation:
             if not isinstance(outcome, Progress):
                 return
             await asyncio.sleep(0)
-            now = await self._store.read(_runtime, self._task.agent_task_id, self._program.spec)
-            runtime.task, runtime.operations = now.task, now.operations
+            await self._look(runtime)
+
+    async def _look(self, runtime: Runtime | None) -> Runtime:
+        """Read what the behaviour may look at."""
+        task, program, store = self._task, self._program, self._store
+        behaviour = program.behaviour(task.behaviour, task.version)
+        return await store.read(
+            partial(
+                refresh,
+                agent_task_id=task.agent_task_id,
+                runtime=runtime,
+                spec=program.spec,
+                live=program.live,
+                serde=store.serde,
+                context=getattr(behaviour, "reads_context", False),
+            )
+        )
 
     async def _close(self, generator: AsyncGenerator[Outcome, Any]) -> None:
         """Close it. What it raises then is told to the log alone: what it has yielded is committed, and counts."""
@@ -144,12 +160,10 @@ def _change_of(outcome: Outcome, task: AgentTask) -> tuple[Change, str]:
     """What an outcome says of its task, and the key of its commit."""
     task_id = task.agent_task_id
     if isinstance(outcome, Progress):
-        key = f"progress:{task_id}:{task.revision}:{outcome.continuation['phase']}"
-        return GoOn(agent_task_id=task_id, continuation=dict(outcome.continuation)), key
+        return GoOn(agent_task_id=task_id, continuation=dict(outcome.continuation)), _key_of(outcome, task)
     if isinstance(outcome, Wait):
-        key = f"progress:{task_id}:{task.revision}:{outcome.continuation['phase']}"
         waits = {"continuation": dict(outcome.continuation), "condition": dict(outcome.condition)}
-        return WaitFor(agent_task_id=task_id, **waits), key
+        return WaitFor(agent_task_id=task_id, **waits), _key_of(outcome, task)
     if isinstance(outcome, Complete):
         ended = {"output": outcome.output, "continuation": dict(outcome.continuation)}
         return EndTask(agent_task_id=task_id, **ended), f"task-result:{task_id}"
@@ -159,9 +173,6 @@ def _change_of(outcome: Outcome, task: AgentTask) -> tuple[Change, str]:
     return EndTask(agent_task_id=task_id, error=error, continuation=continuation), f"task-result:{task_id}"
 
 
-def _runtime(tx: Tx, agent_task_id: str, spec: Any) -> Runtime:
-    """A task and its operations, as they are stored."""
-    task = AgentTask.from_row(tx.one("agent_task_get", agent_task_id=agent_task_id))
-    rows = tx.all("agent_operations_of_tree", root_id=task.root_id)
-    own = [Operation.from_row(row) for row in rows if row["agent_task_id"] == agent_task_id]
-    return Runtime(task=task, operations={each.purpose: each for each in own}, spec=spec)
+def _key_of(outcome: Progress | Wait, task: AgentTask) -> str:
+    """Of the commit of what does not end a task."""
+    return outcome.key or f"progress:{task.agent_task_id}:{task.revision}:{outcome.continuation['phase']}"

@@ -8,6 +8,7 @@ The first reason that is committed wins. A root's close is the tree's; a child's
 from __future__ import annotations
 
 from langgraph_ext.engine.applying import Applying, agent_run_of
+from langgraph_ext.engine.limits import REASONS
 from langgraph_ext.engine.moves import error_outcome, move_operation
 from langgraph_ext.engine.rows import AgentRun, Operation, encoded
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState
@@ -19,7 +20,7 @@ __all__ = ["STOPPED", "cancel", "close", "close_planned", "end", "finish", "succ
 
 STOPPED = "stopped"
 
-_STATUS_OF = {STOPPED: AgentStatus.CANCELLED, EXHAUSTED: AgentStatus.EXHAUSTED}
+_STATUS_OF = {STOPPED: AgentStatus.CANCELLED} | dict.fromkeys((EXHAUSTED, *REASONS.values()), AgentStatus.EXHAUSTED)
 """How a scope ends that closed for a reason; failed, if it is another one."""
 
 _RUN_STATUS = {
@@ -135,7 +136,7 @@ def _shut(at: Applying, run: AgentRun, reason: str, message: str) -> bool:
 
 
 def _operations(at: Applying, run: AgentRun) -> list[Operation]:
-    rows = at.tx.all("agent_operations_of_tree", root_id=at.root_id)
+    rows = at.tx.all("agent_operations_live", root_id=at.root_id)
     return [Operation.from_row(row) for row in rows if row["agent_run_id"] == run.agent_run_id]
 
 

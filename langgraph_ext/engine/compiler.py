@@ -98,7 +98,7 @@ def _check_policies(draft: Draft, tools: Iterable[ReadTool]) -> Iterator[Diagnos
                 message="metadata['effect'] must be 'repeatable', 'once' or 'keyed'",
             )
         keyed = policy is not None and policy.effect == "keyed"
-        if keyed and not known.takes_key and effect_of(known, None) != "keyed":
+        if keyed and not known.keys and effect_of(known, None) != "keyed":
             yield Diagnostic(
                 code="keyed_without_key",
                 path=pointer("tool_policies", name, "effect"),
@@ -134,6 +134,7 @@ def _live(draft: Draft, tools: Iterable[ReadTool]) -> Live:
     return Live(
         models={name: each.model for name, each in draft.models.items()},
         tools={each.tool.name: each.tool for each in tools},
+        keys={each.tool.name: each.keys for each in tools},
         hooks={(kind, hook_name(hook)): hook.call for kind in HOOK_KINDS for hook in getattr(spec.hooks, kind)},
         reconcile={name: each.on_unknown for name, each in spec.tool_policies.items() if callable(each.on_unknown)},
         approval_when={name: each.when for name, each in approvals if each.when is not None},

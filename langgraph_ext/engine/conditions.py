@@ -13,12 +13,17 @@ from langgraph_ext.database import Tx
 from langgraph_ext.engine.states import OperationState
 from langgraph_ext.errors import InvalidArgument
 
-__all__ = ["check", "is_met", "operations_ended"]
+__all__ = ["batch_settled", "check", "is_met", "operations_ended"]
 
 
 def operations_ended(*purposes: str) -> dict[str, Any]:
     """All these operations of the task's own have ended."""
     return {"kind": "operations", "purposes": list(purposes)}
+
+
+def batch_settled(batch_id: str) -> dict[str, Any]:
+    """All members of a batch are."""
+    return {"kind": "batch", "purposes": [], "batch": batch_id}
 
 
 def check(condition: Any) -> None:
@@ -48,4 +53,9 @@ def _operations(tx: Tx, agent_task_id: str, condition: Mapping[str, Any]) -> boo
     return True
 
 
-_KINDS: dict[str, Callable[[Tx, str, Mapping[str, Any]], bool]] = {"operations": _operations}
+def _batch(tx: Tx, agent_task_id: str, condition: Mapping[str, Any]) -> bool:
+    row = tx.maybe("agent_batch_get", batch_id=condition["batch"])
+    return row is not None and row["agent_task_id"] == agent_task_id and row["state"] != "open"
+
+
+_KINDS: dict[str, Callable[[Tx, str, Mapping[str, Any]], bool]] = {"operations": _operations, "batch": _batch}

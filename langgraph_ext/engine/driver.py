@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from langgraph_ext.database import Tx
@@ -19,7 +20,7 @@ from langgraph_ext.engine.applying import operation_of
 from langgraph_ext.engine.closing import STOPPED
 from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit
 from langgraph_ext.engine.control import Close, Finish, Succeed
-from langgraph_ext.engine.operations import HAS_WORK, CallLoop, loss_of
+from langgraph_ext.engine.operations import CallLoop, has_work, loss_of
 from langgraph_ext.engine.program import Program
 from langgraph_ext.engine.recovery import check, take_over
 from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Tree, read_tree
@@ -72,7 +73,7 @@ class Driver:
             StoreError: The database failed; what was begun is taken over by the next who drives the tree.
             LangGraphExtError: The tree cannot be driven with this code (recovery.check).
         """
-        tree = await self._read()
+        tree = await self._store.read(read_tree, self._root_id)
         if tree.root.status.ended:
             return tree
         check(tree, self._program, self._release)
@@ -80,17 +81,18 @@ class Driver:
         if recovered is not None:
             await self._commit(recovered)
         try:
-            return await self._turns()
+            await self._turns()
         finally:
             await self._stop_loops(self._loops)
+        return await self._store.read(read_tree, self._root_id)
 
-    async def _turns(self) -> Tree:
+    async def _turns(self) -> None:
         while True:
             self._hint.clear()
             self._collect()
             tree = await self._store.read(_seen, self._root_id, self._held)
             if tree.root.status.ended:
-                return tree
+                return
             if await self._control(tree):
                 continue
             self._start_loops(tree)
@@ -100,7 +102,7 @@ class Driver:
             elif self._loops:
                 await self._wait(tree)
             else:
-                return tree
+                return
 
     # -- control
 
@@ -115,8 +117,7 @@ class Driver:
             if tree.stop is not None:
                 return await self._close(root, STOPPED, tree.stop)
             for run in sorted(tree.runs.values(), key=lambda each: not each.is_root):
-                over = run.deadline_us is not None and self._store.clock_us() >= run.deadline_us
-                if run.status is AgentStatus.RUNNING and over:
+                if run.status is AgentStatus.RUNNING and run.is_late(self._store.clock_us()):
                     return await self._close(run, DEADLINE, "")
         closing = [each for each in tree.runs.values() if each.status is AgentStatus.CLOSING]
         for run in closing:
@@ -153,7 +154,7 @@ class Driver:
         for operation in tree.operations.values():
             run = tree.runs[operation.agent_run_id]
             is_new = operation.operation_id not in self._loops
-            if is_new and operation.state in HAS_WORK and run.status is AgentStatus.RUNNING:
+            if is_new and has_work(operation) and run.status is AgentStatus.RUNNING:
                 self._loops[operation.operation_id] = asyncio.ensure_future(self._run_loop(operation))
 
     async def _run_loop(self, operation: Operation) -> None:
@@ -193,7 +194,7 @@ class Driver:
         """Wait for a loop to end, a hint, a deadline, or a while."""
         now_us = self._store.clock_us()
         running = [run for run in tree.runs.values() if run.status is AgentStatus.RUNNING]
-        ends = [run.deadline_us - now_us for run in running if run.deadline_us is not None]
+        ends = [run.deadline_us - now_us for run in running if run.deadline_us is not None and run.paused_us is None]
         timeout = max(0.0, min([_LOOK_SECONDS, *(each / 1e6 for each in ends)]))
         hint = asyncio.ensure_future(self._hint.wait())
         try:
@@ -207,7 +208,7 @@ class Driver:
         return await self._store.commit(wanted, self._held)
 
     async def _read(self) -> Tree:
-        return await self._store.read(read_tree, self._root_id)
+        return await self._store.read(partial(read_tree, tickets=False), self._root_id)
 
     async def _read_operation(self, operation_id: str) -> Operation:
         return await self._store.read(operation_of, operation_id)
@@ -215,7 +216,7 @@ class Driver:
 
 def _seen(tx: Tx, root_id: str, held: Held) -> Tree:
     """A tree, for who drives it: what looks like a wait, or a slow call, may be another worker's by now."""
-    tree = read_tree(tx, root_id)
+    tree = read_tree(tx, root_id, tickets=False)
     if not tree.root.status.ended:
         leases.check(tx, *held)
     return tree

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from os import PathLike
 from typing import Any, TypeVar
@@ -13,9 +13,12 @@ from uuid import uuid4
 from langgraph_ext import canonical
 from langgraph_ext.database import Closing, Database, Tx, open_database
 from langgraph_ext.engine.behaviours import Behaviours
+from langgraph_ext.engine.built_in import built_in
 from langgraph_ext.engine.compiler import compile_spec
+from langgraph_ext.engine.doubts import resolve
 from langgraph_ext.engine.from_sync import from_sync
-from langgraph_ext.engine.records import AgentRunRecord, OperationRecord, given_out, operations_given_out
+from langgraph_ext.engine.reading import Reading, named, operation_given_out
+from langgraph_ext.engine.records import AgentRunRecord, OperationRecord
 from langgraph_ext.engine.release_program import ReleaseProgram, entry_of
 from langgraph_ext.engine.releases import Release
 from langgraph_ext.engine.rows import AgentRun, read_root
@@ -27,9 +30,8 @@ from langgraph_ext.engine.working import Work
 from langgraph_ext.errors import InvalidArgument, NotFound
 from langgraph_ext.ledger import RunLedger, leases
 from langgraph_ext.ledger.owners import Owner
-from langgraph_ext.ledger.records import Event
 from langgraph_ext.ledger.renewal import Renewal
-from langgraph_ext.ledger.rows import at_least, text_or_none
+from langgraph_ext.ledger.rows import text_or_none
 
 __all__ = ["AgentGraphEngine"]
 
@@ -37,7 +39,7 @@ T = TypeVar("T")
 Spec = AgentSpec | Release | Mapping[str, Any]
 
 
-class AgentGraphEngine(Closing):
+class AgentGraphEngine(Reading, Closing):
     """Runs agents as persisted state machines on a ledger's database; any worker goes on with any of them.
 
     One object serves sync and async code, in any thread. Workers are as many as call `drive`, in any process: one of
@@ -47,7 +49,7 @@ class AgentGraphEngine(Closing):
         ledger: A path or URL; or the `RunLedger` (`saver.ledger`) or `Database` to share. What is shared is not closed.
         clock: Microseconds since the epoch, UTC; the database's by default.
         ids: Makes ids of rows; by default they sort by time.
-        behaviours: What drives roles, by name and version.
+        behaviours: What drives roles, by name and version; by default those that an `AgentSpec` names.
         lease_ttl_seconds: For how long a worker that is not heard of keeps an agent run.
 
     Raises:
@@ -72,8 +74,9 @@ class AgentGraphEngine(Closing):
             ledger = RunLedger(ledger if isinstance(ledger, Database) else open_database(ledger))
         self.ledger = ledger
         database = ledger.database
-        self.behaviours = Behaviours() if behaviours is None else behaviours
-        self._store = Store(database, clock_us=clock or database.clock_us, ids=ids or _time_ordered)
+        self.behaviours = built_in() if behaviours is None else behaviours
+        clock_us = clock or database.clock_us
+        self._store = Store(database, clock_us=clock_us, ids=ids or _time_ordered, serde=ledger.serde)
         self._renewal = Renewal(database)
         self._ttl_us = round(lease_ttl_seconds * 1e6)
         self._releases: dict[str, Release] = {}
@@ -108,7 +111,7 @@ class AgentGraphEngine(Closing):
             InvalidArgument: The input is not JSON, or the key no text.
             ConflictError: The key names an agent run of another spec or input (`idempotency_conflict`).
         """
-        return self._get(self._store.database.transact(self._start(spec, input, key)))
+        return self.get_run(self._store.database.transact(self._start(spec, input, key)))
 
     async def astart(self, spec: Spec, input: Any, *, key: str | None = None) -> AgentRunRecord:
         """As `start`."""
@@ -133,11 +136,11 @@ class AgentGraphEngine(Closing):
 
     async def adrive(self, agent_run_id: str, spec: Spec | None = None) -> AgentRunRecord:
         """As `drive`. Cancelling it stops the worker, not the agent run: another one goes on with it."""
-        agent_run_id = _named(agent_run_id)
+        agent_run_id = named(agent_run_id)
         release = self._known(spec) if spec is not None else None
         found = await self._store.read(read_root, agent_run_id)
         if found.status.ended:
-            return given_out(found)
+            return AgentRunRecord.of(found)
         release = release or self._releases.get(found.release)
         if release is None:
             raise NotFound(
@@ -149,14 +152,14 @@ class AgentGraphEngine(Closing):
             self._store,
             self._renewal,
             Owner.here(uuid4().hex),
-            ReleaseProgram(release, self.behaviours),
+            ReleaseProgram(release, self.behaviours, self._store),
             release.digest,
             agent_run_id,
             ttl_us=self._ttl_us,
         )
         self._works.add(work)
         try:
-            return given_out((await work.drive()).root)
+            return AgentRunRecord.of((await work.drive()).root)
         finally:
             self._works.discard(work)
 
@@ -170,45 +173,6 @@ class AgentGraphEngine(Closing):
         release = self._known(spec)
         started = await self.astart(release, input, key=key)
         return await self.adrive(started.agent_run_id, release)
-
-    def get_run(self, agent_run_id: str) -> AgentRunRecord:
-        """An agent run as it is.
-
-        Raises:
-            NotFound: There is none (`agent_run_not_found`).
-        """
-        return self._get(agent_run_id)
-
-    async def aget_run(self, agent_run_id: str) -> AgentRunRecord:
-        """As `get_run`."""
-        return given_out(await self._store.read(read_root, _named(agent_run_id)))
-
-    def runs(self, *, before: str | None = None, limit: int = 100) -> list[AgentRunRecord]:
-        """A page of agent runs, newest first.
-
-        Args:
-            before: The last id of the page before.
-            limit: At most so many, from 1.
-        """
-        return self._store.database.read(
-            _page, before=text_or_none(before, "before"), limit=at_least(1, limit, "limit")
-        )
-
-    async def aruns(self, *, before: str | None = None, limit: int = 100) -> list[AgentRunRecord]:
-        """As `runs`."""
-        return await self._store.read(_page, before=text_or_none(before, "before"), limit=at_least(1, limit, "limit"))
-
-    def operations(self, agent_run_id: str) -> list[OperationRecord]:
-        """What an agent run has called, or is about to: models and tools, each with its physical calls.
-
-        Raises:
-            NotFound: There is no such agent run (`agent_run_not_found`).
-        """
-        return self._store.database.read(operations_given_out, _named(agent_run_id))
-
-    async def aoperations(self, agent_run_id: str) -> list[OperationRecord]:
-        """As `operations`."""
-        return await self._store.read(operations_given_out, _named(agent_run_id))
 
     # -- control
 
@@ -224,13 +188,13 @@ class AgentGraphEngine(Closing):
         """
         found = self._store.database.transact(self._stop(agent_run_id, reason))
         self._look(agent_run_id)
-        return given_out(found)
+        return AgentRunRecord.of(found)
 
     async def acancel(self, agent_run_id: str, *, reason: str | None = None) -> AgentRunRecord:
         """As `cancel`."""
         found = await self._store.transact(self._stop(agent_run_id, reason))
         self._look(agent_run_id)
-        return given_out(found)
+        return AgentRunRecord.of(found)
 
     def steer(self, agent_run_id: str, message: Any) -> None:
         """Leave a message for a running agent; as `RunLedger.steer`."""
@@ -242,23 +206,31 @@ class AgentGraphEngine(Closing):
         await self.ledger.asteer(agent_run_id, message)
         self._look(agent_run_id)
 
-    # -- events
+    def resolve(self, agent_run_id: str, operation_id: str, *, happened: bool, result: Any = None) -> OperationRecord:
+        """Say, from any process, what came of a tool call that is in doubt (`doubts`); `drive` goes on then.
 
-    def events(self, agent_run_id: str, *, after: int = 0, limit: int = 100) -> list[Event]:
-        """A page of an agent run's events; as `RunLedger.events`."""
-        return self.ledger.events(agent_run_id, after=after, limit=limit)
+        Args:
+            agent_run_id: The agent run.
+            operation_id: The call's operation.
+            happened: Whether it was done. If not, it is called again, with its idempotency key.
+            result: If it was: what the tool would have returned, for the model; text, or other JSON.
 
-    async def aevents(self, agent_run_id: str, *, after: int = 0, limit: int = 100) -> list[Event]:
-        """As `events`."""
-        return await self.ledger.aevents(agent_run_id, after=after, limit=limit)
+        Raises:
+            NotFound: There is no such operation (`operation_not_found`).
+            ConflictError: It is not in doubt (`operation_not_in_doubt`), or its run has ended (`run_closed`).
+            InvalidArgument: There is a result of what was not done, or none of what was, or it is not JSON.
+        """
+        self._store.database.transact(self._resolve(agent_run_id, operation_id, happened, result))
+        self._look(agent_run_id)
+        return self._store.database.read(operation_given_out, operation_id)
 
-    def follow(self, agent_run_id: str, *, after: int = 0) -> Iterator[Event]:
-        """An agent run's events as they come; as `RunLedger.follow`."""
-        return self.ledger.follow(agent_run_id, after=after)
-
-    def afollow(self, agent_run_id: str, *, after: int = 0) -> AsyncIterator[Event]:
-        """As `follow`."""
-        return self.ledger.afollow(agent_run_id, after=after)
+    async def aresolve(
+        self, agent_run_id: str, operation_id: str, *, happened: bool, result: Any = None
+    ) -> OperationRecord:
+        """As `resolve`."""
+        await self._store.transact(self._resolve(agent_run_id, operation_id, happened, result))
+        self._look(agent_run_id)
+        return await self._store.read(operation_given_out, operation_id)
 
     # -- inside
 
@@ -266,13 +238,16 @@ class AgentGraphEngine(Closing):
         if key is not None and text_or_none(key, "key") == "":
             raise InvalidArgument("key is empty; it must be text, or None")
         release = self._known(spec)
-        self.behaviours.require(release.descriptor)  # who cannot drive it does not begin it
+        factories = self.behaviours.require(release.descriptor)  # who cannot drive it does not begin it
+        entry = entry_of(release)
+        if (check := getattr(factories[entry.behaviour, entry.version](), "check_input", None)) is not None:
+            check(input)
         try:
             canonical.encode(input, where="input")
         except TypeError as error:
             raise InvalidArgument(f"an agent run's input is JSON: {error}") from error
         ids = self._store.ids
-        began = partial(start, entry=entry_of(release), input=input, key=key, agent_run_id=ids())
+        began = partial(start, entry=entry, input=input, key=key, agent_run_id=ids())
         return partial(began, now_us=self._store.clock_us(), ids=ids)
 
     def _known(self, spec: Spec) -> Release:
@@ -280,14 +255,33 @@ class AgentGraphEngine(Closing):
         self._releases[release.digest] = release  # the newest: what lives in it may be another's, under the same digest
         return release
 
-    def _get(self, agent_run_id: str) -> AgentRunRecord:
-        return given_out(self._store.database.read(read_root, _named(agent_run_id)))
-
     def _stop(self, agent_run_id: str, reason: str | None) -> Callable[..., AgentRun]:
         return partial(
             stop,
-            root_id=_named(agent_run_id),
+            root_id=named(agent_run_id),
             reason=text_or_none(reason, "reason"),
+            owner=Owner.here(uuid4().hex),
+            ttl_us=self._ttl_us,
+            lease_us=self._store.database.clock_us(),
+            now_us=self._store.clock_us(),
+            ids=self._store.ids,
+        )
+
+    def _resolve(self, agent_run_id: str, operation_id: str, happened: bool, result: Any) -> Callable[[Tx], None]:
+        if happened not in (True, False) or (result is None) == happened:
+            raise InvalidArgument(
+                "say happened=True, with what the tool would have returned as its result, or happened=False without one"
+            )
+        try:
+            canonical.encode(result, where="result")
+        except TypeError as error:
+            raise InvalidArgument(f"a tool's result is text, or other JSON: {error}") from error
+        return partial(
+            resolve,
+            root_id=named(agent_run_id),
+            operation_id=named(operation_id, "operation_id"),
+            happened=happened,
+            result=result,
             owner=Owner.here(uuid4().hex),
             ttl_us=self._ttl_us,
             lease_us=self._store.database.clock_us(),
@@ -299,15 +293,6 @@ class AgentGraphEngine(Closing):
         for work in list(self._works):
             if work.root_id == agent_run_id:
                 work.look()
-
-
-def _named(agent_run_id: object) -> str:
-    return text_or_none(agent_run_id, "agent_run_id") or ""
-
-
-def _page(tx: Tx, *, before: str | None, limit: int) -> list[AgentRunRecord]:
-    rows = tx.all("agent_runs_page", before=before or "\U0010ffff", size=limit)
-    return [given_out(AgentRun.from_row(row)) for row in rows]
 
 
 def _time_ordered() -> str:

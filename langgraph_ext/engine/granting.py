@@ -27,11 +27,7 @@ def regrant(at: Applying) -> None:
 
 def _grant(at: Applying) -> bool:
     """As `regrant`, until a scope is closed; whether one was."""
-    waiting = [
-        Ticket.from_row(row)
-        for row in at.tx.all("agent_tickets_of_tree", root_id=at.root_id)
-        if row["state"] == TicketState.WAITING
-    ]
+    waiting = [Ticket.from_row(row) for row in at.tx.all("agent_tickets_waiting", root_id=at.root_id)]
     for ticket in waiting:
         planned = plan(at.root, agent_run_of(at.tx, ticket.agent_run_id), ticket, now_us=at.now_us)
         if planned.decision is Decision.RESERVE:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from langgraph_ext.engine.applying import Applying, moved
+from langgraph_ext.engine import slots
+from langgraph_ext.engine.applying import Applying, moved, operation_of
 from langgraph_ext.engine.conditions import is_met
 from langgraph_ext.engine.rows import decoded, encoded
 from langgraph_ext.engine.states import OperationState, TaskState
@@ -67,9 +68,10 @@ def move_operation(
     moved(count, "operation", operation_id, expected, f"moved to {target}")
     at.result["operation"] = {"id": operation_id, "state": str(target)}
     if target.ended:
-        row = at.tx.one("agent_operation_get", operation_id=operation_id)
-        at.event(f"operation.{target}", operation_id=operation_id, agent_task_id=row["agent_task_id"])
-        wake(at, row["agent_task_id"])
+        ended = operation_of(at.tx, operation_id)
+        at.event(f"operation.{target}", operation_id=operation_id, agent_task_id=ended.agent_task_id)
+        slots.settle(at, ended)
+        wake(at, ended.agent_task_id)
 
 
 def wake(at: Applying, agent_task_id: str) -> None:

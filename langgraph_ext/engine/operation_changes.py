@@ -16,8 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph_ext.engine import closing, tickets
-from langgraph_ext.engine.applying import Applying, OfOperation, OfTask, agent_run_of, moved, operation_of, task_of
+from langgraph_ext import canonical
+from langgraph_ext.engine import closing, limits, tickets
+from langgraph_ext.engine.applying import Applying, OfOperation, OfTask, agent_run_of, moved, operation_of
+from langgraph_ext.engine.beginning import begin_operation
 from langgraph_ext.engine.moves import error_outcome, move_operation
 from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.states import AgentStatus, CallState, OperationState
@@ -53,32 +55,22 @@ class Begin(OfTask):
     policy: str | None = None
     """What is done when nobody knows how its call ended: `repeatable`, `once` or `keyed`. None: a tool's is `once`, as
     its spec's default, and what else is called is `repeatable`."""
+    on_unknown: str | None = None
+    """Who finds that out: a person (`ask`), or the spec's function (`reconcile`). None: what waits for it is told."""
 
     def apply(self, at: Applying) -> None:
         """Note the intent; one that is on record under this purpose stays as it is."""
-        named = {"agent_task_id": self.agent_task_id, "purpose": self.purpose}
-        known = at.tx.maybe("agent_operation_named", **named)
-        if known is not None:
-            at.result.setdefault("operations", {})[self.purpose] = known["operation_id"]
-            return
-        task = task_of(at.tx, self.agent_task_id)
-        at.gate(task.agent_run_id)
-        operation_id = at.ids()
-        at.tx.run(
-            "agent_operation_insert",
-            **named,
-            operation_id=operation_id,
-            agent_run_id=task.agent_run_id,
-            root_id=at.root_id,
+        operation_id = begin_operation(
+            at,
+            self.agent_task_id,
+            self.purpose,
             kind=self.kind,
             name=self.name,
-            policy=self.policy or ("once" if self.kind == "tool" else "repeatable"),
-            idempotency_key=operation_id,
-            request=encoded(self.request, "request"),
-            now_us=at.now_us,
+            request=self.request,
+            policy=self.policy,
+            on_unknown=self.on_unknown,
         )
         at.result.setdefault("operations", {})[self.purpose] = operation_id
-        at.event("operation.prepared", operation_id=operation_id, kind=self.kind, name=self.name, **named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +88,8 @@ class Allow(OfOperation):
         """Freeze it, and reserve its ticket; a scope that has no more is closed."""
         operation = operation_of(at.tx, self.operation_id)
         target = OperationState.READY
+        if _is_too_much(at, operation):
+            return
         if self.needs_ticket:
             planned = tickets.ask(at, self.operation_id, operation.agent_run_id)
             if planned.decision is Decision.CLOSE:
@@ -141,7 +135,8 @@ class Dispatch(OfOperation):
         """Put the call on record."""
         operation = operation_of(at.tx, self.operation_id)
         at.gate(operation.agent_run_id)
-        _open_call(at, operation, self.number)
+        if not _is_too_much(at, operation):
+            _open_call(at, operation, self.number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,11 +147,20 @@ class SaveRaw(OfOperation):
     raw: Any
     after: Any = None
     """What is on record of the hooks where there are none: it is the outcome then."""
+    usage: Any = None
+    """`{"tokens_in", "tokens_out", "estimated"}`, of a model's."""
+    partial: Any = None
+    """What had come of an answer that broke off; kept with its call, and never taken for one."""
 
     def apply(self, at: Applying) -> None:
         """Store it. In a closing scope its hooks are skipped, and it is the outcome."""
-        _close_call(at, self.operation_id, self.number, CallState.SETTLED, self.raw)
-        _settle(at, operation_of(at.tx, self.operation_id), self.raw, self.after)
+        operation = operation_of(at.tx, self.operation_id)
+        answer: Any = {"digest": canonical.digest(canonical.encode_plain(self.raw))}  # the operation has it whole
+        if self.partial is not None:
+            answer["partial"] = self.partial
+        _close_call(at, self.operation_id, self.number, CallState.SETTLED, answer, self.usage)
+        limits.count_tokens(at, operation, self.usage)
+        _settle(at, operation, self.raw, self.after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,11 +170,14 @@ class FailTry(OfOperation):
     number: int
     code: str
     message: str
+    partial: Any = None
+    """As of `SaveRaw`."""
 
     def apply(self, at: Applying) -> None:
         """Note the failure. In a closing scope there is no other call: it is the outcome."""
         operation, failure = operation_of(at.tx, self.operation_id), error_outcome(self.code, self.message)
-        _close_call(at, self.operation_id, self.number, CallState.FAILED, failure)
+        answer = failure if self.partial is None else {**failure, "partial": self.partial}
+        _close_call(at, self.operation_id, self.number, CallState.FAILED, answer)
         if _is_open(at, operation):
             move_operation(at, self.operation_id, OperationState.DISPATCHED, OperationState.READY)
         else:
@@ -179,19 +186,21 @@ class FailTry(OfOperation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoseCall(OfOperation):
-    """Nobody will tell any more how a call ended: its worker is gone, or was told to stop."""
+    """Nobody will tell any more how a call ended: its worker is gone, was told to stop, or has waited long enough."""
 
     number: int
+    again: bool = True
+    """Whether it may be called again, if its policy says that it may."""
 
     def apply(self, at: Applying) -> None:
         """By its policy it is called again, or is unknown; in a closing scope nothing is called again."""
         operation = operation_of(at.tx, self.operation_id)
         _close_call(at, self.operation_id, self.number, CallState.INTERRUPTED, None)
         dispatched = OperationState.DISPATCHED
-        if operation.policy in ("repeatable", "keyed") and _is_open(at, operation):
+        if self.again and operation.policy in ("repeatable", "keyed") and _is_open(at, operation):
             move_operation(at, self.operation_id, dispatched, OperationState.READY)
             return
-        if operation.policy == "repeatable":
+        if self.again and operation.policy == "repeatable":
             outcome = error_outcome("cancelled", "it was stopped while it ran")
             target = OperationState.CANCELLED
         else:
@@ -219,10 +228,17 @@ def _open_call(at: Applying, operation: Operation, number: int) -> None:
     columns = {"operation_id": operation.operation_id, "number": number, "epoch": at.epoch}
     move_operation(at, operation.operation_id, OperationState.READY, OperationState.DISPATCHED, tries=number)
     at.tx.run("agent_call_open", **columns, now_us=at.now_us)
-    if operation.kind in ("model", "compaction"):
-        for level in {at.root_id, operation.agent_run_id}:
-            at.tx.run("agent_run_count", agent_run_id=level, consumed=0, reserved=0, model_calls=1)
+    limits.count_call(at, operation)
     at.event("call.dispatched", **columns)
+
+
+def _is_too_much(at: Applying, operation: Operation) -> bool:
+    """Whether another call would be one too many; that closes the scope whose limit it is."""
+    found = limits.exceeded(at, operation)
+    if found is not None:
+        closing.close(at, *found, "")
+        at.result["closed"] = {"agent_run_id": found[0], "reason": found[1]}
+    return found is not None
 
 
 def _is_open(at: Applying, operation: Operation) -> bool:
@@ -232,21 +248,23 @@ def _is_open(at: Applying, operation: Operation) -> bool:
 
 def _settle(at: Applying, operation: Operation, raw: Any, after: Any) -> None:
     """Store what came of its last call; with what is on record of the hooks, it is the outcome as well."""
-    operation_id = operation.operation_id
-    move_operation(at, operation_id, OperationState.DISPATCHED, OperationState.RAW, raw=raw)
     if not _is_open(at, operation):
         after = {"skipped": "closing"}
-    if after is not None:
-        move_operation(at, operation_id, OperationState.RAW, OperationState.COMPLETED, after=after, outcome=raw)
+    expected = OperationState.DISPATCHED
+    if after is None:
+        move_operation(at, operation.operation_id, expected, OperationState.RAW, raw=raw)
+    else:
+        move_operation(at, operation.operation_id, expected, OperationState.COMPLETED, after=after, outcome=raw)
 
 
-def _close_call(at: Applying, operation_id: str, number: int, state: CallState, answer: Any) -> None:
+def _close_call(at: Applying, operation_id: str, number: int, state: CallState, answer: Any, usage: Any = None) -> None:
     count = at.tx.run(
         "agent_call_close",
         operation_id=operation_id,
         number=number,
         state=state,
         answer=None if answer is None else encoded(answer, "answer"),
+        usage=None if usage is None else encoded(usage, "usage").decode(),
         now_us=at.now_us,
     )
     moved(count, "call", f"{operation_id}:{number}", "closed", "closed")

@@ -1,7 +1,8 @@
 """Operations: one loop for each call that is under way, beside the behaviours (hooks, dispatch, retry, outcome).
 
 Each step is committed before the next, and each begins from what is stored, so that any worker goes on where another
-one stopped: prepared: with the hooks; raw: with those behind it; dispatched by somebody who is gone: by its policy.
+one stopped: prepared: with the hooks; raw: with those behind it; dispatched by somebody who is gone: by its policy; in
+doubt: with the function that finds out, if its tool has one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from langgraph_ext.engine.applying import Change, Ref
 from langgraph_ext.engine.cancelled import is_told_to_stop
 from langgraph_ext.engine.commits import Committed, RuntimeCommit
+from langgraph_ext.engine.doubts import Doubt, Resolve
 from langgraph_ext.engine.moves import error_outcome, outcome_of
 from langgraph_ext.engine.operation_changes import (
     Allow,
@@ -23,16 +25,22 @@ from langgraph_ext.engine.operation_changes import (
     LoseCall,
     SaveRaw,
 )
-from langgraph_ext.engine.program import Denied, Program
+from langgraph_ext.engine.program import Denied, Failed, NotKnown, Program
 from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.states import OperationState
 from langgraph_ext.errors import LangGraphExtError
+from langgraph_ext.ledger.not_done import EffectNotDone
 from langgraph_ext.ledger.texts import cut, message_of
 
-__all__ = ["HAS_WORK", "CallLoop", "loss_of"]
+__all__ = ["CallLoop", "has_work", "loss_of"]
 
-HAS_WORK = (OperationState.PREPARED, OperationState.READY, OperationState.RAW)
-"""States in which a loop has something to do."""
+_HAS_WORK = (OperationState.PREPARED, OperationState.READY, OperationState.RAW)
+
+
+def has_work(operation: Operation) -> bool:
+    """Whether a loop has something to do for it."""
+    return operation.state in _HAS_WORK or (operation.is_in_doubt and operation.on_unknown == "reconcile")
+
 
 Commit = Callable[[RuntimeCommit], Awaitable[Committed]]
 Read = Callable[[str], Awaitable[Operation]]
@@ -54,9 +62,11 @@ class CallLoop:
 
     async def run(self, operation: Operation) -> None:
         """Take it as far as it goes: to its outcome, or to where it waits for a ticket."""
-        while operation.state in HAS_WORK:
+        while has_work(operation):
             if operation.state is OperationState.RAW:
                 await self._ask_after(operation)
+            elif operation.state is OperationState.UNKNOWN:
+                await self._find_out(operation)
             else:
                 number = operation.tries + 1
                 is_new = operation.state is OperationState.PREPARED
@@ -93,21 +103,30 @@ class CallLoop:
         """Make the call that is on record."""
         operation_id = operation.operation_id
         pause: float | None = None
+        usage: dict[str, Any] | None = None
+        partial: Any = None
         try:
             raw = await self._answer(operation, number)
+            usage = self._program.usage_of(operation, raw)
         except asyncio.CancelledError:
             await self._commit(loss_of(operation))
             raise
+        except NotKnown:
+            await self._commit(loss_of(operation, again=False))
+            return
         except Exception as error:  # noqa: BLE001 - whatever a model or a tool raises is its outcome
             pause = self._program.retry_after(operation, number, error)
             code, message = _told(error)
+            partial = error.partial if isinstance(error, Failed) else None
             raw = error_outcome(code, message)
             if pause is not None:
-                failed = FailTry(operation_id=operation_id, number=number, code=code, message=message)
+                failed = FailTry(operation_id=operation_id, number=number, code=code, message=message, partial=partial)
                 await self._write(operation, f"call-failed:{operation_id}:{number}", failed, as_read=False)
         if pause is None:
             after: list[object] | None = None if self._program.asks_after(operation) else []
-            saved = SaveRaw(operation_id=operation_id, number=number, raw=raw, after=after)
+            saved = SaveRaw(
+                operation_id=operation_id, number=number, raw=raw, after=after, usage=usage, partial=partial
+            )
             await self._write(operation, f"call-raw:{operation_id}:{number}", saved, as_read=False)
         elif pause > 0:
             await asyncio.sleep(pause)
@@ -128,6 +147,21 @@ class CallLoop:
         change = CompleteOperation(operation_id=operation_id, after=answered.after, outcome=answered.outcome)
         await self._write(operation, f"complete:{operation_id}", change)
 
+    async def _find_out(self, operation: Operation) -> None:
+        """Ask the release's function what came of a call of which nobody knows; a person, if that cannot tell."""
+        operation_id = operation.operation_id
+        change: Change
+        try:
+            outcome = await self._program.reconcile(operation)
+            change = Doubt(operation_id=operation_id) if outcome is None else _resolved(operation_id, outcome)
+        except EffectNotDone:
+            change = Resolve(operation_id=operation_id)
+        except (Exception, asyncio.CancelledError) as error:  # a user's function: what it raises tells nothing
+            if isinstance(error, asyncio.CancelledError) and is_told_to_stop():
+                raise
+            change = Doubt(operation_id=operation_id)
+        await self._write(operation, f"reconciled:{operation_id}:{operation.tries}", change)
+
     async def _write(self, operation: Operation, key: str, change: Change, *, as_read: bool = True) -> Committed:
         """Commit a step; `as_read` if the operation must be as it was read, which it need not be behind its call."""
         expected = {Ref.operation(operation.operation_id): operation.revision} if as_read else {}
@@ -135,15 +169,20 @@ class CallLoop:
         return await self._commit(wanted)
 
 
-def loss_of(operation: Operation) -> RuntimeCommit:
-    """What is written of a dispatched call whose loop is told to stop: nobody will tell how it ended."""
-    lost = LoseCall(operation_id=operation.operation_id, number=operation.tries)
+def _resolved(operation_id: str, outcome: Any) -> Resolve:
+    """What was found out, if it can be stored."""
+    return Resolve(operation_id=operation_id, outcome=outcome_of(outcome))
+
+
+def loss_of(operation: Operation, *, again: bool = True) -> RuntimeCommit:
+    """What is written of a dispatched call whose end nobody will tell: its loop is told to stop, or has given it up."""
+    lost = LoseCall(operation_id=operation.operation_id, number=operation.tries, again=again)
     key = f"call-lost:{operation.operation_id}:{operation.tries}"
     return RuntimeCommit(root_id=operation.root_id, key=key, changes=(lost,))
 
 
 def _told(error: Exception) -> tuple[str, str]:
     """Code and message of an error, which may hold anything, and may be unable to say it."""
-    if isinstance(error, LangGraphExtError):
+    if isinstance(error, LangGraphExtError | Failed):
         return cut(error.code), message_of(error.args[0])
     return "call_failed", cut(f"{type(error).__name__}: {message_of(error)}")

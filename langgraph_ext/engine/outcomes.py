@@ -12,9 +12,12 @@ from typing import Any, Protocol
 
 from langgraph_ext.engine import conditions
 from langgraph_ext.engine.applying import Change
+from langgraph_ext.engine.batches import Consume, ConsumeBatch, FreezeBatch
+from langgraph_ext.engine.contexts import Append
 from langgraph_ext.engine.granting import ConsumeTicket, ReleaseTicket
 from langgraph_ext.engine.operation_changes import KINDS, POLICIES, Begin
-from langgraph_ext.engine.rows import AgentTask, Operation, encoded
+from langgraph_ext.engine.rows import encoded
+from langgraph_ext.engine.runtimes import Runtime
 from langgraph_ext.errors import InvalidArgument, LangGraphExtError
 
 __all__ = ["PROTOCOL", "Behaviour", "Complete", "Fail", "Outcome", "Progress", "Runtime", "Wait", "check"]
@@ -30,6 +33,8 @@ class Progress:
     continuation: Mapping[str, Any]
     """`{"protocol": 1, "phase": …, …}`: references only, no values, and nothing of another task."""
     changes: tuple[Change, ...] = ()
+    key: str | None = None
+    """Of its commit, if it has a name of its own: `accept-model:{operation}` or `consume-batch:{batch}`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,8 @@ class Wait:
     continuation: Mapping[str, Any]
     condition: Mapping[str, Any]
     changes: tuple[Change, ...] = ()
+    key: str | None = None
+    """As of `Progress`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,19 +70,12 @@ class Fail:
 Outcome = Progress | Wait | Complete | Fail
 
 
-@dataclass(slots=True)
-class Runtime:
-    """What a behaviour may look at: its own task and operations, as of the last commit."""
-
-    task: AgentTask
-    operations: Mapping[str, Operation]
-    """By purpose."""
-    spec: Any = None
-    """The release's definition."""
-
-
 class Behaviour(Protocol):
-    """How an agent task goes from phase to phase."""
+    """How an agent task goes from phase to phase.
+
+    One with `reads_context = True` keeps a history (contexts.py) and is told of its inbox; one with
+    `check_input(input)` has the input of its agent runs looked at before they begin.
+    """
 
     def activate(
         self, input: Any, continuation: Mapping[str, Any] | None, runtime: Runtime
@@ -83,7 +83,12 @@ class Behaviour(Protocol):
         """Go on from where the task stands."""
 
 
-_OF_OPERATIONS = (ConsumeTicket, ReleaseTicket)
+_OF_OPERATIONS = (ConsumeTicket, ReleaseTicket, FreezeBatch, ConsumeBatch, Consume)
+
+_KEYS = ("accept-model", "consume-batch")
+"""Of commits that a behaviour may name."""
+
+_OF_TASK = (Begin, Append, FreezeBatch)
 
 
 def check(outcome: object, runtime: Runtime) -> None:
@@ -119,6 +124,10 @@ def _why_not(outcome: object, runtime: Runtime) -> str | None:
         return str(error.args[0])
     if isinstance(outcome, Fail) and not (_is_text(outcome.code) and _is_text(outcome.message)):
         return "a failure's code and message are texts"
+    key: object = getattr(outcome, "key", None)
+    own = {each.operation_id for each in runtime.operations.values()}
+    if key is not None and key not in {f"{name}:{each}" for name in _KEYS for each in own}:
+        return f"the key {key!r} is none of its own operations'"
     changes: object = outcome.changes
     if not isinstance(changes, tuple):
         return f"changes are a tuple, and not a {type(changes).__name__}"
@@ -147,11 +156,14 @@ def _strange_change(changes: tuple[Change, ...], runtime: Runtime) -> str | None
     own = {each.operation_id for each in runtime.operations.values()}
     for change in changes:
         name = type(change).__name__
+        if isinstance(change, _OF_TASK) and change.agent_task_id != runtime.task.agent_task_id:
+            return f"{name} is of another task, {change.agent_task_id!r}"
         if isinstance(change, Begin):
-            if change.agent_task_id != runtime.task.agent_task_id:
-                return f"{name} is of another task, {change.agent_task_id!r}"
             if (why := _strange_begin(change)) is not None:
                 return why
+        elif isinstance(change, Append):
+            if not all({"kind", "tokens"} <= each.keys() for each in change.entries):
+                return f"{name} has entries without a kind and a size"
         elif isinstance(change, _OF_OPERATIONS):
             if isinstance(change, ConsumeTicket) and not _is_text(change.reason):
                 return f"{name} has a reason that is no text"

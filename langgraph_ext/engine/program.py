@@ -5,9 +5,36 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from langgraph_ext.engine.outcomes import Behaviour
+from langgraph_ext.engine.releases import Live
 from langgraph_ext.engine.rows import Operation
 
-__all__ = ["Allowed", "Answered", "Denied", "Program"]
+__all__ = ["Allowed", "Answered", "Denied", "Failed", "NotKnown", "Program"]
+
+
+class Failed(Exception):
+    """A call that has failed, by what its caller makes of that.
+
+    Args:
+        code: Stable name of the error.
+        message: What is told of it.
+        partial: What had come of an answer that broke off; JSON.
+        retryable: Whether another call may help.
+        after_seconds: How long to wait before that, at least.
+    """
+
+    def __init__(
+        self, code: str, message: str, *, partial: Any = None, retryable: bool = False, after_seconds: float = 0.0
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.partial = partial
+        self.retryable = retryable
+        self.after_seconds = after_seconds
+
+
+class NotKnown(Exception):
+    """Nobody knows whether a call did anything, and it is not made again to find out; its text says why."""
 
 
 class Allowed(NamedTuple):
@@ -42,6 +69,10 @@ class Program(Protocol):
 
     spec: Any
 
+    @property
+    def live(self) -> Live | None:
+        """What lives of the release."""
+
     def behaviour(self, name: str, version: int) -> Behaviour:
         """The behaviour of exactly this version.
 
@@ -56,7 +87,22 @@ class Program(Protocol):
         """Ask the hooks before a call; never asked again once this is stored."""
 
     async def call(self, operation: Operation, number: int) -> Any:
-        """Make one physical call; returns an outcome, or raises."""
+        """Make one physical call; returns an outcome, or raises.
+
+        Raises:
+            NotKnown: It was given up, and may have been done, or be done yet.
+            Failed: It has failed; whatever else is raised has failed, too.
+        """
+
+    def usage_of(self, operation: Operation, outcome: Any) -> dict[str, Any] | None:
+        """What a call has used: `{"tokens_in", "tokens_out", "estimated"}`; None if it is nothing that is counted."""
+
+    async def reconcile(self, operation: Operation) -> Any:
+        """Find out what came of a call of which nobody knows: an outcome, or None if that does not tell.
+
+        Raises:
+            EffectNotDone: Nothing was done.
+        """
 
     def retry_after(self, operation: Operation, number: int, error: Exception) -> float | None:
         """Seconds until another call of the same operation; None if there is none."""

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from langgraph_ext.database import Row, Tx
-from langgraph_ext.engine.rows import AgentRun, read_tree
-from langgraph_ext.engine.states import AgentStatus, CallState, OperationState
-from langgraph_ext.ledger.rows import moment
+from langchain_core.messages import BaseMessage
 
-__all__ = ["AgentRunRecord", "CallRecord", "OperationRecord", "given_out", "operations_given_out"]
+from langgraph_ext.database import Row
+from langgraph_ext.engine.messages import result_message, revived
+from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Ticket, decoded
+from langgraph_ext.engine.states import AgentStatus, CallState, OperationState, TaskState, TicketState
+from langgraph_ext.ledger.rows import moment, moment_or_none
+
+__all__ = [
+    "AgentRunRecord",
+    "AgentTaskRecord",
+    "CallRecord",
+    "OperationRecord",
+    "SlotRecord",
+    "TicketRecord",
+    "TranscriptEntry",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +48,70 @@ class AgentRunRecord:
     loop_limit: int
     model_calls: int
     """Physical calls of models, those that failed or were lost included."""
+    tool_calls: int
+    """Physical calls of tools."""
+    tokens_in: int
+    """Of all answers that were stored: as the models say, else estimated."""
+    tokens_out: int
     started_at: datetime
     ended_at: datetime | None
     deadline_at: datetime | None
     """When its active time is over."""
+    paused_at: datetime | None
+    """Since when nothing but a person is waited for (`engine.doubts`); its clocks stand."""
+
+    @classmethod
+    def of(cls, run: AgentRun) -> AgentRunRecord:
+        """A row as it is given out."""
+        return cls(
+            agent_run_id=run.agent_run_id,
+            key=run.key,
+            status=run.status,
+            reason=run.reason,
+            message=run.message,
+            input=run.input,
+            output=run.output,
+            release=run.release,
+            loops_used=run.consumed,
+            loops_reserved=run.reserved,
+            loop_limit=run.loop_limit,
+            model_calls=run.model_calls,
+            tool_calls=run.tool_calls,
+            tokens_in=run.tokens_in,
+            tokens_out=run.tokens_out,
+            started_at=moment(run.created_us),
+            ended_at=moment_or_none(run.ended_us),
+            deadline_at=moment_or_none(run.deadline_us),
+            paused_at=moment_or_none(run.paused_us),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentTaskRecord:
+    """The durable unit that a role runs as."""
+
+    agent_task_id: str
+    agent_run_id: str
+    role: str
+    state: TaskState
+    phase: str | None
+    """Of its behaviour; None before its first."""
+    waits_for: Mapping[str, Any] | None
+    """The condition; None unless it waits."""
+    error: Mapping[str, str] | None
+
+    @classmethod
+    def of(cls, task: AgentTask) -> AgentTaskRecord:
+        """A row as it is given out."""
+        return cls(
+            agent_task_id=task.agent_task_id,
+            agent_run_id=task.agent_run_id,
+            role=task.role,
+            state=task.state,
+            phase=(task.continuation or {}).get("phase"),
+            waits_for=task.condition,
+            error=task.error,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +123,34 @@ class CallRecord:
     epoch: int
     """Of the lease that it was made under."""
     state: CallState
+    error: Mapping[str, str] | None
+    """Code and message, if it has failed and another one was made."""
+    partial: Any
+    """What had come of an answer that broke off; never taken for one."""
+    tokens_in: int | None
+    """Of a model's call that has answered."""
+    tokens_out: int | None
+    tokens_estimated: bool
+    """Whether the model did not say."""
     started_at: datetime
     ended_at: datetime | None
+
+    @classmethod
+    def of(cls, row: Row) -> CallRecord:
+        """A row as it is given out."""
+        answer, usage = decoded(row["answer"]) or {}, decoded(row["usage"]) or {}
+        return cls(
+            number=row["number"],
+            epoch=row["epoch"],
+            state=CallState(row["state"]),
+            error=answer.get("error"),
+            partial=answer.get("partial"),
+            tokens_in=usage.get("tokens_in"),
+            tokens_out=usage.get("tokens_out"),
+            tokens_estimated=bool(usage.get("estimated")),
+            started_at=moment(row["started_us"]),
+            ended_at=moment_or_none(row["ended_us"]),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,60 +163,95 @@ class OperationRecord:
     kind: str
     name: str
     state: OperationState
+    idempotency_key: str
+    in_doubt: bool
+    """Whether nobody knows if its last call did anything, and that is to be found out."""
     request: Any
     outcome: Any
     """`{"value": …}` or `{"error": {"code", "message"}}`; None until it has ended."""
     calls: tuple[CallRecord, ...]
 
-
-def operations_given_out(tx: Tx, root_id: str) -> list[OperationRecord]:
-    """The operations of a tree, with their calls, as they are given out.
-
-    Raises:
-        NotFound: There is no such tree (`agent_run_not_found`).
-    """
-    return [
-        OperationRecord(
-            operation_id=each.operation_id,
-            agent_run_id=each.agent_run_id,
-            purpose=each.purpose,
-            kind=each.kind,
-            name=each.name,
-            state=each.state,
-            request=each.request,
-            outcome=each.outcome,
-            calls=tuple(_call(row) for row in tx.all("agent_calls_of", operation_id=each.operation_id)),
+    @classmethod
+    def of(cls, operation: Operation, calls: tuple[CallRecord, ...]) -> OperationRecord:
+        """A row as it is given out."""
+        return cls(
+            operation_id=operation.operation_id,
+            agent_run_id=operation.agent_run_id,
+            purpose=operation.purpose,
+            kind=operation.kind,
+            name=operation.name,
+            state=operation.state,
+            idempotency_key=operation.idempotency_key,
+            in_doubt=operation.is_in_doubt,
+            request=operation.request,
+            outcome=operation.outcome,
+            calls=calls,
         )
-        for each in read_tree(tx, root_id).operations.values()
-    ]
 
 
-def _call(row: Row) -> CallRecord:
-    return CallRecord(
-        number=row["number"],
-        epoch=row["epoch"],
-        state=CallState(row["state"]),
-        started_at=moment(row["started_us"]),
-        ended_at=None if row["ended_us"] is None else moment(row["ended_us"]),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TicketRecord:
+    """One unit of the loop limit."""
+
+    operation_id: str
+    agent_run_id: str
+    state: TicketState
+    reason: str | None
+    """What it was consumed for: `decision`, or `error_feedback`."""
+
+    @classmethod
+    def of(cls, ticket: Ticket) -> TicketRecord:
+        """A row as it is given out."""
+        return cls(
+            operation_id=ticket.operation_id,
+            agent_run_id=ticket.agent_run_id,
+            state=ticket.state,
+            reason=ticket.reason,
+        )
 
 
-def given_out(run: AgentRun) -> AgentRunRecord:
-    """A row as it is given out."""
-    return AgentRunRecord(
-        agent_run_id=run.agent_run_id,
-        key=run.key,
-        status=run.status,
-        reason=run.reason,
-        message=run.message,
-        input=run.input,
-        output=run.output,
-        release=run.release,
-        loops_used=run.consumed,
-        loops_reserved=run.reserved,
-        loop_limit=run.loop_limit,
-        model_calls=run.model_calls,
-        started_at=moment(run.created_us),
-        ended_at=None if run.ended_us is None else moment(run.ended_us),
-        deadline_at=None if run.deadline_us is None else moment(run.deadline_us),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotRecord:
+    """What came of one tool call of a decision."""
+
+    batch_id: str
+    """The decision's operation."""
+    ordinal: int
+    """From 0, in the decision's order."""
+    call_id: str
+    name: str
+    state: str
+    """`queued`, `admitting`, `admitted` or `settled`."""
+    operation_id: str | None
+    """None while it is queued, and if it was rejected."""
+    result: BaseMessage | None
+    """What the model is told; None until it is settled."""
+
+    @classmethod
+    def of(cls, row: Row) -> SlotRecord:
+        """A row as it is given out, with its operation's outcome."""
+        message = decoded(row["result"])
+        if message is None and row["state"] == "settled":
+            message = result_message(row["call_id"], row["name"], decoded(row["outcome"]))
+        return cls(
+            batch_id=row["batch_id"],
+            ordinal=row["ordinal"],
+            call_id=row["call_id"],
+            name=row["name"],
+            state=row["state"],
+            operation_id=row["operation_id"],
+            result=None if message is None else revived([message])[0],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptEntry:
+    """One message of a role's history."""
+
+    seq: int
+    """From 1; the revision of the history that it made."""
+    kind: str
+    """`input`, `steering`, `decision`, `result`, `feedback`, or `summary`, which stands for those before it."""
+    message: BaseMessage
+    """With an id that is the same each time it is read."""
+    stored_at: datetime

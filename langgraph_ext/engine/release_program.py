@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.exceptions import LangChainException
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import ToolMessage, message_to_dict, messages_from_dict
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage, get_buffer_string
 
-from langgraph_ext.engine import hooks
+from langgraph_ext.database import Tx
+from langgraph_ext.engine import compacting, hooks
+from langgraph_ext.engine.argument_checks import argument_fault
 from langgraph_ext.engine.behaviours import Behaviours
-from langgraph_ext.engine.moves import outcome_of
+from langgraph_ext.engine.calling_models import call_model, usage_of
+from langgraph_ext.engine.calling_tools import call_tool
+from langgraph_ext.engine.contexts import messages_of
+from langgraph_ext.engine.instructions import of_answer
+from langgraph_ext.engine.limits import limits_of
+from langgraph_ext.engine.messages import fault_of, plain, revived, tokens_of, told_outcome, with_call_ids
+from langgraph_ext.engine.moves import error_outcome, outcome_of
 from langgraph_ext.engine.outcomes import Behaviour
-from langgraph_ext.engine.program import Allowed, Answered, Denied
+from langgraph_ext.engine.program import Allowed, Answered, Denied, Failed
 from langgraph_ext.engine.releases import Release
 from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.starting import Entry
-from langgraph_ext.errors import AdmissionError, InvalidArgument, LangGraphExtError
+from langgraph_ext.engine.store import Store
+from langgraph_ext.errors import AdmissionError, InvalidArgument
+from langgraph_ext.ledger.encoded import Serde
 
 __all__ = ["ReleaseProgram", "entry_of"]
 
@@ -47,140 +57,230 @@ def entry_of(release: Release) -> Entry:
         version=behaviour["version"],
         loop_limit=descriptor["limits"]["loops"],
         run_us=None if seconds is None else round(seconds * 1e6),
+        limits=limits_of(descriptor),
     )
 
 
 class ReleaseProgram:
     """What runs beside the behaviours of one release.
 
-    A model's request is `{"messages": […], "tools": [names]}`, its answer `{"message": …}`; messages are plain, as
-    langchain-core's `message_to_dict` writes them. A tool's request is `{"id": …, "args": {…}}`, and its answer is its
-    tool message. An operation's `name` is the model's or the tool's.
+    A model's request names its messages by the context they stand in (react.py), or holds them: `{"messages": […],
+    "tools": [names]}`; its answer is `{"message": …}`. Messages are plain, as langchain-core's `message_to_dict` writes
+    them. A tool's request is `{"id": …, "args": {…}}`, and its answer is its tool message. An operation's `name` is the
+    model's or the tool's.
+
+    Args:
+        release: The release.
+        behaviours: Where it finds what drives its roles.
+        store: Where contexts are read.
 
     Raises:
         AdmissionError: A behaviour that it names is not in this process (`node_abi_unavailable`).
     """
 
-    def __init__(self, release: Release, behaviours: Behaviours) -> None:
+    def __init__(self, release: Release, behaviours: Behaviours, store: Store) -> None:
         self.spec: Mapping[str, Any] = release.descriptor
-        self._live = release.live
+        self.live = release.live
         self._factories = behaviours.require(self.spec)
+        self._made: dict[tuple[str, int], Behaviour] = {}
+        self._store = store
 
     def behaviour(self, name: str, version: int) -> Behaviour:
         """As `Program.behaviour`."""
-        factory = self._factories.get((name, version))
-        if factory is None:
-            raise AdmissionError(
-                f"behaviour {name!r} version {version} is not one of this release's; drive the run with its own",
-                code="node_abi_unavailable",
-                details={"name": name, "version": version},
-            )
-        made: Behaviour = factory()
-        return made
+        if (name, version) not in self._made:
+            factory = self._factories.get((name, version))
+            if factory is None:
+                raise AdmissionError(
+                    f"behaviour {name!r} version {version} is not one of this release's; drive the run with its own",
+                    code="node_abi_unavailable",
+                    details={"name": name, "version": version},
+                )
+            self._made[name, version] = factory()
+        return self._made[name, version]
 
     def needs_ticket(self, operation: Operation) -> bool:
         """Decisions are units of the loop limit; summaries are not (rule E17)."""
         return operation.kind == "model"
 
     async def before(self, operation: Operation) -> Allowed | Denied:
-        """As `Program.before`."""
-        asked = await hooks.ask(self._hooks("before", operation), operation.request, _is_request)
+        """As `Program.before`; what is too large for the hard limit even so is never sent."""
+        request, named = operation.request, self._hooks("before", operation)
+        upto = max(request.get("steering") or (), default=None)
+        if not named:
+            too_large = self._too_large(operation, request.get("tokens", 0))
+            return too_large or Allowed(request, [], upto)
+        shown = await self._shown(operation)
+        asked = await hooks.ask(named, shown, self._fits(operation))
         if asked.denied is not None:
             return Denied(asked.decisions, "denied", asked.denied)
-        return Allowed(asked.value, asked.decisions)
+        if any(each["decision"] == "replaced" for each in asked.decisions):
+            request = {**request, **asked.value}
+        tokens = 0 if operation.kind == "tool" else sum(map(tokens_of, asked.value["messages"]))
+        return self._too_large(operation, tokens, asked.decisions) or Allowed(request, asked.decisions, upto)
 
     async def call(self, operation: Operation, number: int) -> Any:
-        """As `Program.call`; `deadline_exceeded` when it takes longer than the release allows."""
-        seconds = self._seconds(operation)
-        limit = asyncio.timeout(seconds)
-        try:
-            async with limit:
-                if operation.kind == "tool":
-                    return {"value": await self._call_tool(operation)}
-                return {"value": await self._call_model(operation)}
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            raise LangGraphExtError(
-                f"{operation.kind} {operation.name!r} took longer than {seconds:g} s; allow it more, or let it do less",
-                code="deadline_exceeded",
-            ) from error
+        """As `Program.call`."""
+        if operation.kind == "tool":
+            return {"value": {"message": await self._call_tool(operation)}}
+        return {"value": {"message": plain(await self._call_model(operation))}}
+
+    def usage_of(self, operation: Operation, outcome: Any) -> dict[str, Any] | None:
+        """As `Program.usage_of`."""
+        if operation.kind == "tool" or "value" not in outcome:
+            return None
+        return usage_of(operation.request.get("messages", ()), outcome["value"]["message"])
+
+    async def reconcile(self, operation: Operation) -> Any:
+        """Ask the tool's function, with its arguments and its idempotency key; what it returns is the tool's result."""
+        find_out = self.live.reconcile.get(operation.name)
+        if find_out is None:
+            return None
+        found = find_out(dict(operation.request["args"]), operation.idempotency_key)
+        found = await found if inspect.isawaitable(found) else found
+        return None if found is None else told_outcome(operation.request["id"], operation.name, found)
 
     def retry_after(self, operation: Operation, number: int, error: Exception) -> float | None:
         """Another call of what says that one may help, if the release has any (rule E23)."""
         retry = self.spec["retry"]
-        may_help = isinstance(error, LangChainException) and getattr(error, "is_retryable", False)
+        declares = isinstance(error, LangChainException) and getattr(error, "is_retryable", False)
+        may_help = error.retryable if isinstance(error, Failed) else declares
         if retry is None or number >= retry["calls"] or not may_help:
             return None
-        seconds: float = retry["wait_seconds"]
-        return seconds
+        return max(float(retry["wait_seconds"]), getattr(error, "after_seconds", 0.0))
 
     def asks_after(self, operation: Operation) -> bool:
         """As `Program.asks_after`."""
         return bool(self._hooks("after", operation))
 
     async def after(self, operation: Operation) -> Answered:
-        """As `Program.after`."""
-        asked = await hooks.ask(self._hooks("after", operation), operation.raw, outcome_of)
+        """As `Program.after`. An answer that a hook has made of another one is looked at as that was."""
+        kind = ToolMessage if operation.kind == "tool" else AIMessage
+
+        def fits(value: Any) -> None:
+            if "value" in outcome_of(value) and not isinstance(revived([value["value"]["message"]])[0], kind):
+                raise TypeError(f"what came of a {operation.kind} is a {kind.__name__}, plain")
+
+        asked = await hooks.ask(self._hooks("after", operation), operation.raw, fits)
         if asked.denied is not None:
-            return Answered(asked.decisions, {"error": {"code": "denied", "message": asked.denied}})
-        return Answered(asked.decisions, asked.value)
+            return Answered(asked.decisions, error_outcome("denied", asked.denied))
+        outcome = asked.value
+        if operation.kind == "model" and "value" in outcome:
+            [answer] = revived([outcome["value"]["message"]])
+            assert isinstance(answer, AIMessage), "that fits"
+            if (fault := fault_of(answer)) is not None:
+                return Answered(asked.decisions, error_outcome("model_protocol_error", f"a hook's answer: {fault}"))
+            outcome = {"value": {"message": plain(with_call_ids(answer, operation.operation_id))}}
+        return Answered(asked.decisions, outcome)
+
+    # -- requests
 
     def _hooks(self, moment: str, operation: Operation) -> list[hooks.Named]:
-        kind = f"{moment}_{'tool' if operation.kind == 'tool' else 'model'}"
+        if operation.kind not in ("model", "tool"):
+            return []
+        kind = f"{moment}_{operation.kind}"
         named = [(each["name"], each["required"]) for each in self.spec["hooks"][kind]]
-        return [hooks.Named(name, required, self._live.hooks[kind, name]) for name, required in named]
+        return [hooks.Named(name, required, self.live.hooks[kind, name]) for name, required in named]
 
-    def _seconds(self, operation: Operation) -> float | None:
-        deadlines = self.spec["deadlines"]
+    async def _shown(self, operation: Operation) -> dict[str, Any]:
+        """A request as hooks see it: whole."""
         if operation.kind == "tool":
-            seconds = deadlines["per_tool"].get(operation.name, deadlines["tool_seconds"])
-        else:
-            seconds = deadlines["model_seconds"]
-        return None if seconds is None else float(seconds)
+            return dict(operation.request)
+        messages = [plain(each) for each in await self._messages(operation)]
+        return {"messages": messages, "tools": list(operation.request.get("tools", ()))}
 
-    async def _call_model(self, operation: Operation) -> Any:
-        model = self._live.models[operation.name]
+    def _fits(self, operation: Operation) -> Any:
+        """Raises if a request cannot be sent in place of an operation's own."""
+
+        def fits(value: Any) -> None:
+            if not isinstance(value, dict):
+                raise TypeError(f"a request is a dict, and not a {type(value).__name__}")
+            encoded(value, "request")
+            if operation.kind == "tool":
+                if value.keys() != {"id", "args"} or value["id"] != operation.request["id"]:
+                    raise TypeError("a tool's request has the id that it had, and args")
+                fault = argument_fault(self.live.tools[operation.name], value["args"], self._injected(operation))
+                if fault is not None:
+                    raise TypeError(fault)
+            else:
+                revived(value["messages"])
+                if not set(value.get("tools", ())) <= self.live.tools.keys():
+                    raise TypeError("a model is offered tools of its spec alone")
+
+        return fits
+
+    def _too_large(self, operation: Operation, tokens: int, decisions: Any = ()) -> Denied | None:
+        hard = self.spec["compaction"]["hard_tokens"]
+        if operation.kind != "model" or hard is None or tokens <= hard:
+            return None
+        told = f"the request has about {tokens} tokens, and hard_tokens is {hard}"
+        return Denied(list(decisions), "context_window_exceeded", told)
+
+    async def _messages(self, operation: Operation) -> list[Any]:
+        """What a model is sent."""
+        request = operation.request
+        if "messages" in request:
+            return revived(request["messages"])
+        stored = await self._store.read(_messages_of, operation, self._store.serde)
+        if operation.kind == "compaction":
+            prompt = self.spec["compaction"]["system_prompt"] or compacting.PROMPT
+            return [SystemMessage(prompt), HumanMessage(get_buffer_string(revived(stored)))]
+        prompt = self.spec["roles"][request["role"]]["system_prompt"]
+        if self.spec["output_schema"] is not None:
+            prompt = "\n\n".join(filter(None, (prompt, of_answer(self.spec["output_schema"]))))
+        return ([SystemMessage(prompt)] if prompt else []) + revived(stored)
+
+    # -- calls
+
+    async def _call_model(self, operation: Operation) -> AIMessage:
+        model = self.live.models[operation.name]
         if not isinstance(model, BaseChatModel):
             raise AdmissionError(
                 f"model {operation.name!r} is a name, and nobody has made it; give the spec a chat model",
                 code="model_not_made",
                 details={"model": operation.name},
             )
-        offered = [self._live.tools[name] for name in operation.request.get("tools", ())]
-        bound = model.bind_tools(offered) if offered else model
-        answer = await bound.ainvoke(messages_from_dict(operation.request["messages"]))
-        return {"message": message_to_dict(answer)}
+        deadlines = self.spec["deadlines"]
+        tags = ["nostream"] if operation.kind == "compaction" else []
+        return await call_model(
+            model,
+            await self._messages(operation),
+            [self.live.tools[name] for name in operation.request.get("tools", ())],
+            operation.operation_id,
+            first_seconds=deadlines["model_seconds"],
+            idle_seconds=deadlines["model_idle_seconds"],
+            config={"tags": tags, "metadata": _metadata(operation)},
+        )
 
-    async def _call_tool(self, operation: Operation) -> Any:
-        tool = self._live.tools[operation.name]
-        request = operation.request
-        call = {"type": "tool_call", "name": operation.name, "args": request["args"], "id": request["id"]}
-        answer = await tool.ainvoke(call)
-        assert isinstance(answer, ToolMessage), "a tool that is given a tool call answers with its message"
-        return {"message": message_to_dict(answer)}
+    async def _call_tool(self, operation: Operation) -> dict[str, Any]:
+        deadlines = self.spec["deadlines"]
+        return await call_tool(
+            self.live.tools[operation.name],
+            operation.request,
+            injected=self._injected(operation),
+            keys=self.live.keys[operation.name],
+            idempotency_key=operation.idempotency_key,
+            policy=operation.policy,
+            seconds=deadlines["per_tool"].get(operation.name, deadlines["tool_seconds"]),
+            config={"metadata": _metadata(operation)},
+        )
+
+    def _injected(self, operation: Operation) -> list[str]:
+        names: list[str] = self.spec["tools"][operation.name]["injected"]
+        return names
 
 
-def _is_request(value: Any) -> None:
-    """See that a request may be sent in place of another.
+def _metadata(operation: Operation) -> dict[str, Any]:
+    return {"agent_run_id": operation.agent_run_id, "operation_id": operation.operation_id}
 
-    Raises:
-        TypeError: It may not.
-    """
-    if not isinstance(value, dict):
-        raise TypeError(f"a request is a dict, and not a {type(value).__name__}")
-    encoded(value, "request")
+
+def _messages_of(tx: Tx, operation: Operation, serde: Serde | None) -> list[dict[str, Any]]:
+    run = tx.one("agent_run_get", agent_run_id=operation.agent_run_id)["run"]
+    return messages_of(tx, operation.request, serde, run)
 
 
 def _not_enforced(descriptor: Mapping[str, Any]) -> list[str]:
     """What of a spec its user would rely on in vain: what is promised and not kept is refused, not passed over."""
-    limits, compaction = descriptor["limits"], descriptor["compaction"]
-    wanted = [
-        f"limits.{name}" for name in ("model_calls", "tool_calls", "tokens", "cost_usd") if limits[name] is not None
-    ]
+    limits = descriptor["limits"]
+    wanted = ["limits.cost_usd"] if limits["cost_usd"] is not None else []
     wanted += ["limits.on_limit"] if limits["on_limit"] != "error" else []
-    wanted += [f"compaction.{name}" for name in ("soft_tokens", "hard_tokens") if compaction[name] is not None]
-    wanted += [name for name in ("interrupt_on", "subagents", "plan", "output_schema") if descriptor[name]]
-    tools = descriptor["tools"].items()
-    wanted += [f"tools.{name}: an idempotency key" for name, each in tools if each["effect"] == "keyed"]
-    return wanted
+    return wanted + [name for name in ("interrupt_on", "subagents", "plan") if descriptor[name]]

@@ -29,6 +29,8 @@ class Live:
     models: Mapping[str, BaseChatModel | str]
     """By model name; a `str` is the name of a model that nobody has made yet."""
     tools: Mapping[str, BaseTool]
+    keys: Mapping[str, tuple[str, ...]]
+    """By tool name: the arguments that take the idempotency key."""
     hooks: Mapping[tuple[str, str], Callable[..., Any]]
     """By kind (`before_model` …) and name."""
     reconcile: Mapping[str, Callable[..., Any]]

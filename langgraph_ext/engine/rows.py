@@ -73,18 +73,29 @@ class AgentRun(_Record):
     consumed: int
     reserved: int
     model_calls: int
+    tool_calls: int
+    tokens_in: int
+    tokens_out: int
+    limits: Any
+    """The most that it may use, by dimension (limits.py); None: any amount."""
     deadline_us: int | None
+    paused_us: int | None
+    """Since when nothing but a person is waited for; its clocks stand."""
     revision: int
     created_us: int
     ended_us: int | None
 
-    _json = frozenset({"input", "output"})
+    _json = frozenset({"input", "output", "limits"})
     _states = {"status": AgentStatus}  # noqa: RUF012 - a ClassVar of the base
 
     @property
     def is_root(self) -> bool:
         """Whether it has no parent."""
         return self.parent_id is None
+
+    def is_late(self, now_us: int) -> bool:
+        """Whether its active time is over."""
+        return self.deadline_us is not None and self.paused_us is None and now_us >= self.deadline_us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +145,16 @@ class Operation(_Record):
     raw: Any
     after: Any
     outcome: Any
+    on_unknown: str | None
+    """What is done when nobody knows how its call ended: `ask`, `error` or `reconcile`; None: what waits is told."""
 
     _json = frozenset({"request", "before", "raw", "after", "outcome"})
     _states = {"state": OperationState}  # noqa: RUF012
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether nobody knows how its call ended, and that is to be found out."""
+        return self.state is OperationState.UNKNOWN and self.on_unknown in ("ask", "reconcile")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +173,7 @@ class Ticket(_Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """A root agent run and all that belongs to it, at one read point."""
+    """A root agent run and what belongs to it, at one read point: of its operations, those that are not consumed."""
 
     root: AgentRun
     runs: dict[str, AgentRun]
@@ -183,8 +201,8 @@ def read_root(tx: Tx, root_id: str) -> AgentRun:
     return AgentRun.from_row(row)
 
 
-def read_tree(tx: Tx, root_id: str) -> Tree:
-    """Read a tree.
+def read_tree(tx: Tx, root_id: str, *, tickets: bool = True) -> Tree:
+    """Read a tree, with its tickets or without: of these there are as many as decisions were made.
 
     Raises:
         NotFound: There is no such root (`agent_run_not_found`).
@@ -192,14 +210,14 @@ def read_tree(tx: Tx, root_id: str) -> Tree:
     root = read_root(tx, root_id)
     runs = map(AgentRun.from_row, tx.all("agent_runs_of_tree", root_id=root_id))
     tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=root_id))
-    operations = map(Operation.from_row, tx.all("agent_operations_of_tree", root_id=root_id))
-    tickets = map(Ticket.from_row, tx.all("agent_tickets_of_tree", root_id=root_id))
+    operations = map(Operation.from_row, tx.all("agent_operations_live", root_id=root_id))
+    held = map(Ticket.from_row, tx.all("agent_tickets_of_tree", root_id=root_id)) if tickets else ()
     return Tree(
         root=root,
         runs={each.agent_run_id: each for each in runs},
         tasks={each.agent_task_id: each for each in tasks},
         operations={each.operation_id: each for each in operations},
-        tickets={each.operation_id: each for each in tickets},
+        tickets={each.operation_id: each for each in held},
         stop=_stop(tx, root),
     )
 

@@ -29,8 +29,8 @@ class ReadTool:
     """JSON Schema of the arguments that a model gives."""
     injected: frozenset[str]
     """Arguments that a model does not give."""
-    takes_key: bool
-    """Whether one of them is the idempotency key."""
+    keys: tuple[str, ...]
+    """Those of them that take the idempotency key."""
 
 
 def read(draft: DraftTool) -> ReadTool | list[Diagnostic]:
@@ -49,7 +49,7 @@ def read(draft: DraftTool) -> ReadTool | list[Diagnostic]:
         tool=made,
         schema=ordered({key: part for key, part in schema.items() if key not in ("title", "description")}),
         injected=frozenset(injected),
-        takes_key=any(_is_key(each) for each in injected.values()),
+        keys=tuple(sorted(name for name, each in injected.items() if _is_key(each))),
     )
 
 

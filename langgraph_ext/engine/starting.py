@@ -29,6 +29,8 @@ class Entry(NamedTuple):
     loop_limit: int
     run_us: int | None
     """How long a run may be active; None: as long as it takes."""
+    limits: dict[str, int] | None = None
+    """The most that it may use (limits.py)."""
 
 
 def start(
@@ -91,6 +93,7 @@ def start(
         input_digest=input_digest,
         input=encoded(input, "input"),
         loop_limit=entry.loop_limit,
+        limits=None if entry.limits is None else encoded(entry.limits, "limits").decode(),
         deadline_us=None if entry.run_us is None else now_us + entry.run_us,
         now_us=now_us,
     )

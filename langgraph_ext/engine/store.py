@@ -7,6 +7,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from langgraph_ext.database import Database, Tx
 from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit, commit
+from langgraph_ext.ledger.encoded import Serde
 
 __all__ = ["Store"]
 
@@ -21,10 +22,19 @@ class Store:
         database: Where.
         clock_us: Microseconds since the epoch, UTC.
         ids: Makes ids of new rows.
+        serde: Decodes what others have put into the database that is no JSON.
     """
 
-    def __init__(self, database: Database, *, clock_us: Callable[[], int], ids: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        clock_us: Callable[[], int],
+        ids: Callable[[], str],
+        serde: Serde | None = None,
+    ) -> None:
         self.database = database
+        self.serde = serde
         self.clock_us = clock_us
         self.ids = ids
 

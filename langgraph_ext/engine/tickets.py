@@ -70,7 +70,7 @@ def plan(root: AgentRun, local: AgentRun, ticket: Ticket | None, *, now_us: int)
     for level in levels:
         if level.status is not AgentStatus.RUNNING:
             return Planned(Decision.SHUT, level.agent_run_id)
-        if level.deadline_us is not None and now_us >= level.deadline_us:
+        if level.is_late(now_us):
             return Planned(Decision.CLOSE, level.agent_run_id, DEADLINE)
         if level.consumed >= level.loop_limit:
             return Planned(Decision.CLOSE, level.agent_run_id, EXHAUSTED)
@@ -135,4 +135,4 @@ def count(at: Applying, agent_run_id: str, *, consumed: int = 0, reserved: int =
     """Count on both levels. What is consumed or given back has the waiting requests looked at (rule E26)."""
     at.looks_again = at.looks_again or consumed > 0 or reserved < 0
     for level in {at.root_id, agent_run_id}:
-        at.tx.run("agent_run_count", agent_run_id=level, consumed=consumed, reserved=reserved, model_calls=0)
+        at.tx.run("agent_run_count", agent_run_id=level, consumed=consumed, reserved=reserved)

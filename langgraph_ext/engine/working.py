@@ -9,7 +9,8 @@ from typing import Any
 
 from langgraph_ext.database import Tx, tell
 from langgraph_ext.engine.closing import thread_of
-from langgraph_ext.engine.commits import Held
+from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
+from langgraph_ext.engine.doubts import Pause
 from langgraph_ext.engine.driver import Driver
 from langgraph_ext.engine.program import Program
 from langgraph_ext.engine.rows import Tree, read_tree
@@ -88,7 +89,7 @@ class Work:
     async def _drive(self, driver: Driver, held: Held) -> Tree:
         while True:
             tree = await driver.drive()
-            if await self._give_back(_leave, self.root_id, held):
+            if await self._give_back(_leave, self.root_id, held, self._store.clock_us, self._store.ids):
                 return tree
 
     async def _give_back(self, give: Callable[..., bool], *args: Any) -> bool:
@@ -103,10 +104,20 @@ class Work:
         self.look()
 
 
-def _leave(tx: Tx, root_id: str, held: Held, *, now_us: int) -> bool:
-    """Give a tree back, unless it was asked to stop since it was looked at: who asked leaves that to its worker."""
-    tree = read_tree(tx, root_id)
-    if tree.stop is not None and not tree.root.status.ended:
+def _leave(
+    tx: Tx, root_id: str, held: Held, clock_us: Callable[[], int], ids: Callable[[], str], *, now_us: int
+) -> bool:
+    """Give a tree back, unless it was asked to stop since it was looked at: who asked leaves that to its worker.
+
+    If it waits for somebody to say what came of a call, its clocks stand until then.
+    """
+    tree = read_tree(tx, root_id, tickets=False)
+    root = tree.root
+    if tree.stop is not None and not root.status.ended:
         return False
+    if not root.status.ended and root.paused_us is None and any(each.is_in_doubt for each in tree.operations.values()):
+        pause = Pause(agent_run_id=root_id)
+        wanted = RuntimeCommit(root_id=root_id, key=f"pause:{root_id}:{root.revision}", changes=(pause,))
+        commit(tx, wanted, held, now_us=clock_us(), ids=ids)
     leases.release(tx, *held, now_us=now_us)
     return True

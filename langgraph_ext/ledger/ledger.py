@@ -78,6 +78,11 @@ class RunLedger(Spending, Closing):
         self.database = url if isinstance(url, Database) else open_database(url, create=False)
         self._serde = serde
 
+    @property
+    def serde(self) -> Serde | None:
+        """What decodes payloads that are not JSON."""
+        return self._serde
+
     # -- life
 
     def close(self) -> None:

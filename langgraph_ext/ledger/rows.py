@@ -22,6 +22,11 @@ def moment(us: int) -> datetime:
     return _EPOCH + timedelta(microseconds=us)
 
 
+def moment_or_none(us: int | None) -> datetime | None:
+    """As `moment`; None for null."""
+    return None if us is None else moment(us)
+
+
 def run_named(tx: Tx, run_id: str) -> Row:
     """The row of a run.
 

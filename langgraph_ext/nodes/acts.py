@@ -26,6 +26,7 @@ from langgraph_ext.ledger.effect_rows import Held
 from langgraph_ext.ledger.effects import Begun, Done, InDoubt, ToCall
 from langgraph_ext.ledger.encoded import Encoded, encode, value_of
 from langgraph_ext.ledger.frames import FrameKey
+from langgraph_ext.ledger.not_done import EffectNotDone
 from langgraph_ext.nodes.callables import check_takes, is_async, left_unawaited, name_of
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.fenced import Fenced
@@ -34,13 +35,6 @@ from langgraph_ext.nodes.place import Place
 from langgraph_ext.saver.refusals import refuse
 
 __all__ = ["Actor", "AttemptInterrupted", "EffectNotDone", "Named"]
-
-
-class EffectNotDone(Exception):
-    """Raised by an effect's call, or by a probe, to say for sure that nothing was done.
-
-    The record says so, and the same effect may be begun again.
-    """
 
 
 class AttemptInterrupted(Exception):

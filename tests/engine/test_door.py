@@ -38,6 +38,7 @@ class Model(FakeListChatModel):
     called: Any = None
     seconds: float = 0.0
     error: Any = None
+    disable_streaming: bool = True
 
     async def _agenerate(self, *args: Any, **kwargs: Any) -> Any:
         if self.called is not None:

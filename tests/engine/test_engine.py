@@ -270,11 +270,9 @@ def _commits(tx: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("part", "more"),
     [
-        ("limits.tokens", {"limits": {"tokens": 1_000}}),
+        ("limits.cost_usd", {"limits": {"cost_usd": 1.0}}),
         ("limits.on_limit", {"limits": {"on_limit": "ask"}}),
         ("interrupt_on", {"interrupt_on": {"add": True}, "tools": (add,)}),
-        ("output_schema", {"output_schema": {"type": "object"}}),
-        ("compaction.soft_tokens", {"compaction": {"soft_tokens": 10}}),
     ],
 )
 def test_what_nothing_enforces_yet_is_refused(engine: AgentGraphEngine, part: str, more: dict[str, Any]) -> None:

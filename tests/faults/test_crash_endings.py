@@ -247,7 +247,6 @@ from langgraph_ext.testing import crash_at_every_commit
 def scenario(url, effects):
     effects.record("done")
 
-@pytest.mark.slow
 def test_mine(tmp_path):
     crash_at_every_commit(f"{__name__}:scenario", db=tmp_path / "crash.db").assert_sound()
 """

@@ -294,7 +294,6 @@ from tests.support.crashing import sound
 def scenario(url, effects):
     sound(url, effects)
 
-@pytest.mark.slow
 def test_mine(tmp_path):
     crash_at_every_commit(f"{__name__}:scenario", db=tmp_path / "crash.db", points=["after"]).assert_sound()
 """

@@ -95,7 +95,7 @@ class Stub:
         deny: bool = False,
         hooks: bool = True,
     ) -> None:
-        self.spec = None
+        self.spec = self.live = None
         self.asked: Counter[str] = Counter()
         self._answer = answer
         self._behaviours = {"echo": Echo(), "rounds": Rounds(), **(behaviours or {})}
@@ -120,6 +120,12 @@ class Stub:
     async def call(self, operation: Operation, number: int) -> Any:
         self.asked[f"call {operation.purpose}"] += 1
         return await self._answer(operation, number)
+
+    def usage_of(self, operation: Operation, outcome: Any) -> dict[str, Any] | None:
+        return None
+
+    async def reconcile(self, operation: Operation) -> Any:
+        return None
 
     def retry_after(self, operation: Operation, number: int, error: Exception) -> float | None:
         return self._pause if number < 2 else None

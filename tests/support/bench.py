@@ -240,6 +240,7 @@ def _insert_child(
         input_digest="",
         loop_limit=loop_limit,
         deadline_us=None,
+        limits=None,
     )
     named = {"agent_task_id": agent_task_id, "role": "react", "behaviour": behaviour, "version": 1}
     tx.run("agent_task_insert", **below, **named, ready_seq=ready_seq)

@@ -2,7 +2,7 @@
 
 -- name: agent_call_close
 -- Compare-and-set: no row changes when it is open no more.
-UPDATE agent_call SET state = :state, answer = :answer, ended_us = :now_us
+UPDATE agent_call SET state = :state, answer = :answer, usage = :usage, ended_us = :now_us
 WHERE operation_id = :operation_id AND number = :number AND state = 'open';
 
 -- name: agent_call_open
@@ -10,7 +10,7 @@ INSERT INTO agent_call (operation_id, number, epoch, state, started_us)
 VALUES (:operation_id, :number, :epoch, 'open', :now_us);
 
 -- name: agent_calls_of
-SELECT number, epoch, state, answer, started_us, ended_us FROM agent_call
+SELECT number, epoch, state, answer, usage, started_us, ended_us FROM agent_call
 WHERE operation_id = :operation_id
 ORDER BY number;
 
@@ -27,11 +27,11 @@ SELECT * FROM agent_operation WHERE operation_id = :operation_id;
 -- name: agent_operation_insert
 INSERT INTO agent_operation (
     operation_id, agent_task_id, agent_run_id, root_id, purpose, kind, name, policy, idempotency_key, state, revision,
-    tries, request, created_us
+    tries, request, on_unknown, created_us
 )
 VALUES (
     :operation_id, :agent_task_id, :agent_run_id, :root_id, :purpose, :kind, :name, :policy, :idempotency_key,
-    'prepared', 0, 0, :request, :now_us
+    'prepared', 0, 0, :request, :on_unknown, :now_us
 );
 
 -- name: agent_operation_move
@@ -44,6 +44,11 @@ WHERE operation_id = :operation_id AND state = :expected;
 
 -- name: agent_operation_named
 SELECT * FROM agent_operation WHERE agent_task_id = :agent_task_id AND purpose = :purpose;
+
+-- name: agent_operations_live
+-- Those of a tree that are not consumed.
+SELECT * FROM agent_operation WHERE root_id = :root_id AND consumed_us IS NULL
+ORDER BY agent_run_id, agent_task_id, operation_id;
 
 -- name: agent_operations_of_tree
 SELECT * FROM agent_operation WHERE root_id = :root_id
@@ -61,11 +66,27 @@ UPDATE agent_run SET status = 'closing', reason = :reason, message = :message, r
 WHERE agent_run_id = :agent_run_id AND status = 'running';
 
 -- name: agent_run_count
--- Tickets and calls, counted under the agent run's row.
-UPDATE agent_run SET
-    consumed = consumed + :consumed, reserved = reserved + :reserved, model_calls = model_calls + :model_calls,
-    revision = revision + 1
+-- Tickets, counted under the agent run's row.
+UPDATE agent_run SET consumed = consumed + :consumed, reserved = reserved + :reserved, revision = revision + 1
 WHERE agent_run_id = :agent_run_id;
+
+-- name: agent_run_use
+-- Calls and tokens, counted as tickets are.
+UPDATE agent_run SET
+    model_calls = model_calls + :model_calls, tool_calls = tool_calls + :tool_calls,
+    tokens_in = tokens_in + :tokens_in, tokens_out = tokens_out + :tokens_out, revision = revision + 1
+WHERE agent_run_id = :agent_run_id;
+
+-- name: agent_run_pause
+-- Its clocks stand: nothing but a person is waited for.
+UPDATE agent_run SET paused_us = :now_us, revision = revision + 1
+WHERE root_id = :root_id AND status = 'running' AND paused_us IS NULL;
+
+-- name: agent_run_unpause
+-- Its clocks go on, and what it has waited for a person is no time of its own.
+UPDATE agent_run SET
+    deadline_us = deadline_us + (:now_us - paused_us), paused_us = NULL, revision = revision + 1
+WHERE root_id = :root_id AND paused_us IS NOT NULL;
 
 -- name: agent_run_end
 -- Compare-and-set: no row changes when it has ended.
@@ -80,11 +101,11 @@ SELECT * FROM agent_run WHERE agent_run_id = :agent_run_id;
 -- name: agent_run_insert
 INSERT INTO agent_run (
     agent_run_id, root_id, parent_id, parent_operation, run, thread_id, key, release, input_digest, input, status,
-    loop_limit, consumed, reserved, model_calls, deadline_us, next_seq, revision, created_us
+    loop_limit, consumed, reserved, model_calls, limits, deadline_us, next_seq, revision, created_us
 )
 VALUES (
     :agent_run_id, :root_id, :parent_id, :parent_operation, :run, :thread_id, :key, :release, :input_digest, :input,
-    'running', :loop_limit, 0, 0, 0, :deadline_us, 1, 0, :now_us
+    'running', :loop_limit, 0, 0, 0, :limits, :deadline_us, 1, 0, :now_us
 );
 
 -- name: agent_run_keyed
@@ -156,6 +177,9 @@ VALUES (:operation_id, :agent_run_id, :root_id, :state, :requested_seq, :now_us)
 -- Compare-and-set: no row changes when it is not in :expected.
 UPDATE agent_ticket SET state = :target, reason = coalesce(:reason, reason), changed_us = :now_us
 WHERE operation_id = :operation_id AND state = :expected;
+
+-- name: agent_tickets_waiting
+SELECT * FROM agent_ticket WHERE root_id = :root_id AND state = 'waiting' ORDER BY requested_seq;
 
 -- name: agent_tickets_of_tree
 SELECT * FROM agent_ticket WHERE root_id = :root_id ORDER BY requested_seq;

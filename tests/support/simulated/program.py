@@ -156,7 +156,7 @@ class SimulatedProgram:
     def __init__(
         self, process: int, database: Database, witness: Witness, rng: Random, moods: Mapping[str, float]
     ) -> None:
-        self.spec = None
+        self.spec = self.live = None
         self._process = process
         self._database = database
         self._witness = witness
@@ -199,6 +199,12 @@ class SimulatedProgram:
         if chance < self._moods["retry"] + self._moods["fail"]:
             raise ValueError("it never goes well")
         return {"value": {"purpose": operation.purpose, "number": number}}
+
+    def usage_of(self, operation: Operation, outcome: Any) -> dict[str, Any] | None:
+        return None
+
+    async def reconcile(self, operation: Operation) -> Any:
+        return None
 
     def retry_after(self, operation: Operation, number: int, error: Exception) -> float | None:
         if not isinstance(error, CallFailed) or number > 2:

@@ -1,0 +1,134 @@
+"""Batches: the tool calls of one decision, frozen in their order, and what came of each (rules E19 to E22)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph_ext.database import Tx
+from langgraph_ext.engine import slots
+from langgraph_ext.engine.applying import Applying, OfOperation, moved, operation_of
+from langgraph_ext.engine.messages import result_message
+from langgraph_ext.engine.rows import decoded, encoded
+
+__all__ = ["BatchRow", "Consume", "ConsumeBatch", "FreezeBatch", "Member", "batch_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One tool call of a batch, and its slot."""
+
+    ordinal: int
+    call_id: str
+    name: str
+    state: str
+    """`queued`, `admitting`, `admitted` or `settled`."""
+    operation_id: str | None
+    """None if it was rejected, or is queued."""
+    outcome: Any
+    """Of its operation, once that has ended."""
+    result: dict[str, Any] | None
+    """What the model is told, a plain message; None until it is settled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchRow:
+    """A batch as it is stored."""
+
+    batch_id: str
+    state: str
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreezeBatch(OfOperation):
+    """A decision's tool calls become a batch, which has the operation's id; none of it changes any more.
+
+    Members that may run side by side are admitted at once, else the first of them is.
+    """
+
+    agent_task_id: str
+    members: tuple[dict[str, Any], ...]
+    """Each with `call_id`, `name` and `purpose`; and `arguments`, `policy` and `on_unknown`, or, if it is rejected, the
+    `result` that the model is told."""
+    serial: bool
+
+    def apply(self, at: Applying) -> None:
+        """Store it, settle what is rejected, and begin what may begin."""
+        batch_id = self.operation_id
+        columns = {"batch_id": batch_id, "agent_task_id": self.agent_task_id, "root_id": at.root_id}
+        at.tx.run("agent_batch_insert", **columns, size=len(self.members), serial=int(self.serial), now_us=at.now_us)
+        for ordinal, member in enumerate(self.members):
+            arguments = member.get("arguments")
+            at.tx.run(
+                "agent_member_insert",
+                batch_id=batch_id,
+                ordinal=ordinal,
+                call_id=member["call_id"],
+                name=member["name"],
+                purpose=member["purpose"],
+                policy=member.get("policy"),
+                on_unknown=member.get("on_unknown"),
+                arguments=None if arguments is None else encoded(arguments, "arguments"),
+            )
+        at.event("batch.frozen", batch_id=batch_id, size=len(self.members))
+        for ordinal, member in enumerate(self.members):
+            if "result" in member:
+                slots.reject(at, batch_id, ordinal, member["result"])
+        while (following := at.tx.maybe("agent_member_next", batch_id=batch_id)) is not None:
+            slots.admit(at, following, self.agent_task_id)
+            if self.serial:
+                break
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumeBatch(OfOperation):
+    """A batch's results have had their effect on their task; once."""
+
+    def apply(self, at: Applying) -> None:
+        """Note it, of the decision and of each member's operation."""
+        count = at.tx.run("agent_batch_consume", batch_id=self.operation_id)
+        moved(count, "batch", self.operation_id, "not settled, or consumed", "consumed")
+        for member in at.tx.all("agent_members", batch_id=self.operation_id):
+            if member["operation_id"] is not None:
+                at.tx.run("agent_operation_consume", operation_id=member["operation_id"], now_us=at.now_us)
+        at.tx.run("agent_operation_consume", operation_id=self.operation_id, now_us=at.now_us)
+        at.event("batch.consumed", batch_id=self.operation_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consume(OfOperation):
+    """What came of an operation without a batch has had its effect on its task."""
+
+    def apply(self, at: Applying) -> None:
+        """Note it."""
+        operation = operation_of(at.tx, self.operation_id)
+        moved(int(operation.state.ended), "operation", self.operation_id, operation.state, "consumed")
+        at.tx.run("agent_operation_consume", operation_id=self.operation_id, now_us=at.now_us)
+
+
+def batch_of(tx: Tx, batch_id: str) -> BatchRow | None:
+    """A batch with its members; None if there is none."""
+    row = tx.maybe("agent_batch_get", batch_id=batch_id)
+    if row is None:
+        return None
+    members = tuple(_member(tx, each) for each in tx.all("agent_members", batch_id=batch_id))
+    return BatchRow(batch_id=batch_id, state=row["state"], members=members)
+
+
+def _member(tx: Tx, row: Any) -> Member:
+    outcome = None
+    if row["operation_id"] is not None:
+        outcome = operation_of(tx, row["operation_id"]).outcome
+    result = decoded(row["result"])
+    if row["state"] == "settled" and result is None:
+        result = result_message(row["call_id"], row["name"], outcome)
+    return Member(
+        ordinal=row["ordinal"],
+        call_id=row["call_id"],
+        name=row["name"],
+        state=row["state"],
+        operation_id=row["operation_id"],
+        outcome=outcome,
+        result=result,
+    )

@@ -1,0 +1,135 @@
+"""Calling models: one physical call of a chat model, as a stream: one that has fallen silent is noticed (E23)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import aclosing, suppress
+from typing import Any
+
+from langchain_core.exceptions import LangChainException
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+
+from langgraph_ext.engine.messages import answer_of, fault_of, is_broken_off, plain, revived
+from langgraph_ext.engine.program import Failed
+from langgraph_ext.ledger.texts import cut, message_of
+
+__all__ = ["call_model", "usage_of"]
+
+_LONGEST_WAIT = 300.0
+"""Of what a server may ask for, in seconds."""
+
+
+async def call_model(
+    model: BaseChatModel,
+    messages: Sequence[BaseMessage],
+    tools: Sequence[BaseTool],
+    operation_id: str,
+    *,
+    first_seconds: float | None,
+    idle_seconds: float | None,
+    config: RunnableConfig,
+) -> AIMessage:
+    """Ask a model, and wait for its whole answer.
+
+    Args:
+        model: The chat model.
+        messages: What it is sent.
+        tools: What it may call.
+        operation_id: Names tool calls that the model has not named.
+        first_seconds: How long to wait for its first output; None: as long as it takes.
+        idle_seconds: How long to wait for each later one.
+        config: Of the call.
+
+    Raises:
+        Failed: It has failed (`call_failed`, `deadline_exceeded`), or answered with what is no answer
+            (`model_protocol_error`); with what had come until then.
+    """
+    bound = model.bind_tools(tools) if tools else model
+    pieces: list[AIMessage] = []
+    limit = asyncio.timeout(first_seconds)
+    try:
+        async with limit, aclosing(bound.astream(list(messages), config)) as stream:  # type: ignore[type-var]
+            async for piece in stream:
+                assert isinstance(piece, AIMessage), "a chat model answers with its messages"
+                pieces.append(piece)
+                limit.reschedule(None if idle_seconds is None else asyncio.get_running_loop().time() + idle_seconds)
+    except TimeoutError as error:
+        if not limit.expired():
+            raise _failed(error, pieces, operation_id) from error
+        seconds = idle_seconds if pieces else first_seconds
+        what = "said nothing more" if pieces else "said nothing"
+        raise Failed(
+            "deadline_exceeded",
+            f"the model {what} for {seconds:g} s; allow it more, or ask for less",
+            partial=_partial(pieces, operation_id),
+            retryable=True,  # as langchain-core says of a model's timeouts
+        ) from error
+    except Exception as error:
+        raise _failed(error, pieces, operation_id) from error
+    if not pieces:
+        raise Failed("model_protocol_error", "the model's answer is not one: it holds nothing")
+    answer = answer_of(pieces, operation_id)
+    if is_broken_off(answer, len(pieces)):
+        message = "the stream has ended without saying why the answer did: it has broken off"
+        raise Failed("call_failed", message, partial=_partial(pieces, operation_id), retryable=True)
+    fault = fault_of(answer)
+    if fault is not None:
+        message = f"the model's answer is not one: {fault}"
+        raise Failed("model_protocol_error", message, partial=_partial(pieces, operation_id))
+    return answer
+
+
+def _failed(error: Exception, pieces: Sequence[AIMessage], operation_id: str) -> Failed:
+    """What a model has raised; that it says so itself, or is a client's own timeout, makes it worth another call."""
+    says = isinstance(error, LangChainException) and bool(getattr(error, "is_retryable", False))
+    return Failed(
+        "call_failed",
+        cut(f"{type(error).__name__}: {message_of(error)}"),
+        partial=_partial(pieces, operation_id),
+        retryable=says or isinstance(error, TimeoutError),
+        after_seconds=_retry_after(error),
+    )
+
+
+def _retry_after(error: Exception) -> float:
+    """Seconds that a server has asked to wait for; 0 if it has not, or has named a date."""
+    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    try:
+        seconds = float(headers.get("retry-after", 0.0))
+    except (TypeError, ValueError):
+        return 0.0
+    return min(max(seconds, 0.0), _LONGEST_WAIT) if seconds == seconds else 0.0
+
+
+def _partial(pieces: Sequence[AIMessage], operation_id: str) -> Any:
+    """What had come, for the record: tool calls in the parts in which they came."""
+    if not pieces:
+        return None
+    with suppress(Exception):  # pieces that do not fit together; that the call has failed is told all the same
+        found = plain(answer_of(pieces, operation_id))
+        found["data"]["tool_call_chunks"] = [dict(each) for piece in pieces for each in _fragments(piece)]
+        return found
+    return None
+
+
+def _fragments(piece: AIMessage) -> Sequence[Any]:
+    return getattr(piece, "tool_call_chunks", ())
+
+
+def usage_of(messages: Sequence[Any], answer: Any) -> dict[str, Any]:
+    """What a call has used: as the model says, else estimated and marked so (rule A12).
+
+    Args:
+        messages: What it was sent, plain.
+        answer: What came back, plain.
+    """
+    said = answer["data"].get("usage_metadata")
+    if said:
+        return {"tokens_in": said["input_tokens"], "tokens_out": said["output_tokens"], "estimated": False}
+    sent, got = (count_tokens_approximately(revived(each)) for each in (messages, [answer]))
+    return {"tokens_in": sent, "tokens_out": got, "estimated": True}

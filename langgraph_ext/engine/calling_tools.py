@@ -1,0 +1,79 @@
+"""Calling tools: one physical call of a langchain-core tool, with what is injected into it (rules A9 to A11)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+
+from langgraph_ext.engine.argument_checks import without_injected
+from langgraph_ext.engine.messages import plain
+from langgraph_ext.engine.program import Failed, NotKnown
+from langgraph_ext.engine.rows import encoded
+
+__all__ = ["call_tool"]
+
+
+async def call_tool(
+    tool: BaseTool,
+    request: Mapping[str, Any],
+    *,
+    injected: Collection[str],
+    keys: Collection[str],
+    idempotency_key: str,
+    policy: str,
+    seconds: float | None,
+    config: RunnableConfig,
+) -> dict[str, Any]:
+    """Call a tool as a model has asked for it; its message, plain.
+
+    Args:
+        tool: The tool.
+        request: `{"id", "args"}`.
+        injected: Arguments that no model gives: what it gave for them is dropped.
+        keys: Those of them that take the idempotency key.
+        idempotency_key: The same at every call of this operation.
+        policy: Of the operation.
+        seconds: How long it may take; None: as long as it likes.
+        config: Of the call.
+
+    Raises:
+        NotKnown: It took too long, and may have been done, or be done yet: a sync tool goes on in its thread.
+        Failed: It took too long, and is one that may be repeated (`deadline_exceeded`).
+    """
+    args = {**without_injected(request["args"], injected), **dict.fromkeys(keys, idempotency_key)}
+    call = {"type": "tool_call", "name": tool.name, "args": args, "id": request["id"]}
+    limit = asyncio.timeout(seconds)
+    try:
+        async with limit:
+            answer = await tool.ainvoke(call, config)
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        told = f"tool {tool.name!r} took longer than {seconds:g} s; allow it more, or let it do less"
+        if policy == "once" or not _is_async(tool):
+            raise NotKnown(told) from error
+        raise Failed("deadline_exceeded", told) from error
+    assert isinstance(answer, ToolMessage), "a tool that is given a tool call answers with its message"
+    return _stored(answer)
+
+
+def _is_async(tool: BaseTool) -> bool:
+    """Whether it is ended by being cancelled; what langchain-core runs in a thread is not."""
+    if hasattr(tool, "coroutine"):
+        return tool.coroutine is not None
+    return type(tool)._arun is not BaseTool._arun
+
+
+def _stored(answer: ToolMessage) -> dict[str, Any]:
+    """The message as it is stored. An artifact that JSON cannot hold is named instead: the call was made."""
+    message = plain(answer)
+    try:
+        encoded(message["data"].get("artifact"), "artifact")
+    except TypeError:
+        message["data"]["artifact"] = {"not_stored": type(answer.artifact).__name__}
+    return message

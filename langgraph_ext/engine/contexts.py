@@ -1,0 +1,163 @@
+"""Contexts: the private history of a role, one row a message, as revisions (rules E13 and E17).
+
+A context only grows; its revision is the number of its rows. A summary stands for all rows before some point, which
+stay. What a model is sent is a window: the newest summary, and the rows behind what that covers. Rows name the
+operation whose outcome holds a message instead of holding it once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.engine.applying import Applying, OfTask, moved
+from langgraph_ext.engine.messages import result_message, steering_message, summary_message
+from langgraph_ext.engine.rows import decoded, encoded
+from langgraph_ext.ledger.encoded import Serde, value_of
+
+__all__ = ["EMPTY", "Append", "Head", "Steered", "head_of", "messages_of", "sizes_of", "steered", "stored_messages"]
+
+_ALL = 2**62
+
+
+class Head(NamedTuple):
+    """Where a context stands."""
+
+    upto: int
+    """Its revision: the last row."""
+    covers: int
+    """Rows up to this one are in the summary; 0: there is none."""
+    summary: int | None
+    """The row of the newest summary."""
+    tokens: int
+    """Of the window, estimated."""
+
+
+EMPTY = Head(0, 0, None, 0)
+
+
+class Steered(NamedTuple):
+    """A message from the inbox."""
+
+    entry: int
+    message: dict[str, Any]
+    """Plain."""
+    claimed: bool
+    """Whether an operation's frozen request holds it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append(OfTask):
+    """Messages are added to an agent task's context, in their order."""
+
+    after: int
+    """The revision that they follow."""
+    entries: tuple[dict[str, Any], ...]
+    """Each with `kind` and `tokens`, and `message`, or the `operation_id` that holds it (of a result: its decision's,
+    with `ordinal`); a summary with `covers`."""
+
+    def apply(self, at: Applying) -> None:
+        """Add them.
+
+        Raises:
+            ConflictError: The context is at another revision (`revision_conflict`).
+        """
+        last = at.tx.maybe("agent_message_last", agent_task_id=self.agent_task_id)
+        seq, total = (0, 0) if last is None else (last["seq"], last["total"])
+        moved(int(seq == self.after), "context", self.agent_task_id, f"at revision {seq}", "continued")
+        for entry in self.entries:
+            seq += 1
+            total += 0 if entry["kind"] == "summary" else entry["tokens"]
+            message = entry.get("message")
+            at.tx.run(
+                "agent_message_append",
+                agent_task_id=self.agent_task_id,
+                seq=seq,
+                root_id=at.root_id,
+                kind=entry["kind"],
+                operation_id=entry.get("operation_id"),
+                ordinal=entry.get("ordinal"),
+                message=None if message is None else encoded(message, "message"),
+                tokens=entry["tokens"],
+                total=total,
+                covers=entry.get("covers"),
+                now_us=at.now_us,
+            )
+        at.result["context"] = seq
+
+
+def head_of(tx: Tx, agent_task_id: str) -> Head:
+    """Where an agent task's context stands."""
+    last = tx.maybe("agent_message_last", agent_task_id=agent_task_id)
+    if last is None:
+        return EMPTY
+    summary = tx.maybe("agent_message_summary", agent_task_id=agent_task_id)
+    if summary is None:
+        return Head(last["seq"], 0, None, last["total"])
+    covered = tx.one("agent_message_total", agent_task_id=agent_task_id, seq=summary["covers"])["total"]
+    return Head(last["seq"], summary["covers"], summary["seq"], last["total"] - covered + summary["tokens"])
+
+
+def sizes_of(tx: Tx, agent_task_id: str, head: Head) -> list[tuple[int, str, int]]:
+    """Seq, kind and tokens of the rows of a window, without its summary."""
+    rows = tx.all("agent_message_sizes", agent_task_id=agent_task_id, covers=head.covers)
+    return [(row["seq"], row["kind"], row["tokens"]) for row in rows]
+
+
+def messages_of(tx: Tx, request: Mapping[str, Any], serde: Serde | None, run: int) -> list[dict[str, Any]]:
+    """The messages that a frozen request names: its window, and what of the inbox goes with it; plain.
+
+    Args:
+        tx: The transaction.
+        request: `{"task", "covers", "summary", "upto", "steering"}`, as react.py writes it.
+        serde: Decodes what of the inbox is no JSON.
+        run: The ledger's run.
+    """
+    task_id, summary = request["task"], request["summary"]
+    found = []
+    if summary is not None:
+        found += stored_messages(tx, task_id, after=summary - 1, upto=summary)
+    window = stored_messages(tx, task_id, after=request["covers"], upto=request["upto"])
+    found += [each for each in window if each[1] != "summary"]
+    messages = [message for _, _, message, _ in found]
+    if entries := request.get("steering"):
+        wanted = set(entries)
+        rows = tx.all("agent_steering_of", run=run)
+        messages += [_steered(row, serde).message for row in rows if row["entry"] in wanted]
+    return messages
+
+
+def steered(tx: Tx, run: int, operation_id: str | None, serde: Serde | None) -> list[Steered]:
+    """What the inbox holds that nobody has claimed, and what this operation's request holds of it."""
+    rows = tx.all("agent_steering_open", run=run, operation_id=operation_id or "")
+    return [_steered(row, serde) for row in rows]
+
+
+def stored_messages(
+    tx: Tx, agent_task_id: str, *, after: int = 0, upto: int = _ALL, size: int = _ALL
+) -> list[tuple[int, str, dict[str, Any], int]]:
+    """Rows of a context in their order: seq, kind, the message (plain), and when it was stored (µs)."""
+    rows = tx.all("agent_messages", agent_task_id=agent_task_id, after=after, upto=upto, size=size)
+    return [(row["seq"], row["kind"], _message_of(row, agent_task_id), row["created_us"]) for row in rows]
+
+
+def _message_of(row: Row, agent_task_id: str) -> dict[str, Any]:
+    if row["message"] is not None:
+        message: dict[str, Any] = decoded(row["message"])
+    elif row["ordinal"] is not None:
+        outcome = decoded(row["tool_outcome"])
+        message = decoded(row["result"]) or result_message(row["call_id"], row["name"], outcome)
+    else:
+        message = decoded(row["outcome"])["value"]["message"]
+    if row["kind"] == "summary":
+        message = summary_message(message)
+    if message["data"].get("id") is None:  # stable: the same each time it is read
+        message["data"]["id"] = f"{agent_task_id}:{row['seq']}"
+    return message
+
+
+def _steered(row: Row, serde: Serde | None) -> Steered:
+    value = value_of(row["value_type"], row["value"], serde)
+    return Steered(row["entry"], steering_message(value), row["attempt_id"] is not None)
