@@ -149,7 +149,7 @@ def _parsed(text: str) -> tuple[Any, list[Fault]]:
     fenced = _FENCE.fullmatch(text)
     body = text if fenced is None else fenced[1]
     try:
-        faults = unstorable(canonical.decode(body.encode(errors="surrogatepass")))
+        faults = unstorable(canonical.decode(body.encode()))
     except ValueError as error:
         return None, [("", f"is not one JSON value: {error}")]
     if faults:
@@ -243,7 +243,8 @@ def _leaves(error: ValidationError) -> list[ValidationError]:
     """All that is wrong by the one alternative that was meant; the error itself if that is not to be seen."""
     branches: dict[Any, list[ValidationError]] = {}
     for each in error.context:
-        branches.setdefault(each.schema_path[0], []).append(each)
+        if each.schema_path:  # an alternative that is false has none
+            branches.setdefault(each.schema_path[0], []).append(each)
     meant = [branch for branch in branches.values() if not any(_is_of_another(each, error) for each in branch)]
     return [leaf for each in meant[0] for leaf in _leaves(each)] if len(meant) == 1 else [error]
 

@@ -7,11 +7,21 @@ from typing import Any
 
 from langgraph_ext.database import Tx
 from langgraph_ext.engine import slots
-from langgraph_ext.engine.applying import Applying, OfOperation, moved, operation_of
-from langgraph_ext.engine.messages import result_message
+from langgraph_ext.engine.applying import Applying, OfOperation, moved, operation_of, task_of
+from langgraph_ext.engine.contexts import append
+from langgraph_ext.engine.messages import result_message, tokens_of
 from langgraph_ext.engine.rows import decoded, encoded
 
-__all__ = ["BatchRow", "Consume", "ConsumeBatch", "FreezeBatch", "Member", "batch_of"]
+__all__ = [
+    "BatchRow",
+    "Consume",
+    "ConsumeBatch",
+    "FreezeBatch",
+    "Member",
+    "batch_of",
+    "close_batches",
+    "result_entries",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +115,40 @@ class Consume(OfOperation):
         operation = operation_of(at.tx, self.operation_id)
         moved(int(operation.state.ended), "operation", self.operation_id, operation.state, "consumed")
         at.tx.run("agent_operation_consume", operation_id=self.operation_id, now_us=at.now_us)
+
+
+def close_batches(at: Applying, agent_run_id: str) -> None:
+    """An agent run ends: what its decisions have asked for has a result each, in its history (rules A8 and E28).
+
+    What has ended is told as it ended; what nobody knows as that; what had not begun as cancelled.
+    """
+    for batch in at.tx.all("agent_batches_live", root_id=at.root_id):
+        task_id = batch["agent_task_id"]
+        if task_of(at.tx, task_id).agent_run_id != agent_run_id:
+            continue
+        batch_id = batch["batch_id"]
+        for row in at.tx.all("agent_members", batch_id=batch_id):
+            if row["operation_id"] is not None:
+                slots.settle(at, operation_of(at.tx, row["operation_id"]))
+            elif row["state"] != "settled":
+                slots.reject(at, batch_id, row["ordinal"], result_message(row["call_id"], row["name"], None))
+        found = batch_of(at.tx, batch_id)
+        assert found is not None, "it was read above"
+        append(at, task_id, result_entries(found))
+        ConsumeBatch(operation_id=batch_id).apply(at)
+
+
+def result_entries(batch: BatchRow) -> tuple[dict[str, Any], ...]:
+    """The results of a batch that is settled, as they are added to a context."""
+    return tuple(
+        {
+            "kind": "result",
+            "operation_id": batch.batch_id,
+            "ordinal": each.ordinal,
+            "tokens": tokens_of(each.result or {}),
+        }
+        for each in batch.members
+    )
 
 
 def batch_of(tx: Tx, batch_id: str) -> BatchRow | None:

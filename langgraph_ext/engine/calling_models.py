@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
 from typing import Any
 
 from langchain_core.exceptions import LangChainException
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
-from langgraph_ext.engine.messages import answer_of, fault_of, is_broken_off, plain, revived
+from langgraph_ext.engine.messages import answer_of, fault_of, is_broken_off, plain, tokens_of
 from langgraph_ext.engine.program import Failed
 from langgraph_ext.ledger.texts import cut, message_of
 
@@ -74,7 +73,7 @@ async def call_model(
     if not pieces:
         raise Failed("model_protocol_error", "the model's answer is not one: it holds nothing")
     answer = answer_of(pieces, operation_id)
-    if is_broken_off(answer, len(pieces)):
+    if is_broken_off(answer):
         message = "the stream has ended without saying why the answer did: it has broken off"
         raise Failed("call_failed", message, partial=_partial(pieces, operation_id), retryable=True)
     fault = fault_of(answer)
@@ -121,15 +120,16 @@ def _fragments(piece: AIMessage) -> Sequence[Any]:
     return getattr(piece, "tool_call_chunks", ())
 
 
-def usage_of(messages: Sequence[Any], answer: Any) -> dict[str, Any]:
+def usage_of(request: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
     """What a call has used: as the model says, else estimated and marked so (rule A12).
 
     Args:
-        messages: What it was sent, plain.
+        request: What it was sent: its messages, plain, or how many tokens they are about.
         answer: What came back, plain.
     """
     said = answer["data"].get("usage_metadata")
     if said:
         return {"tokens_in": said["input_tokens"], "tokens_out": said["output_tokens"], "estimated": False}
-    sent, got = (count_tokens_approximately(revived(each)) for each in (messages, [answer]))
-    return {"tokens_in": sent, "tokens_out": got, "estimated": True}
+    messages = request.get("messages")
+    sent = request["tokens"] if messages is None else sum(map(tokens_of, messages))
+    return {"tokens_in": sent, "tokens_out": tokens_of(answer), "estimated": True}

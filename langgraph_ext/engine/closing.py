@@ -8,6 +8,7 @@ The first reason that is committed wins. A root's close is the tree's; a child's
 from __future__ import annotations
 
 from langgraph_ext.engine.applying import Applying, agent_run_of
+from langgraph_ext.engine.batches import close_batches
 from langgraph_ext.engine.limits import REASONS
 from langgraph_ext.engine.moves import error_outcome, move_operation
 from langgraph_ext.engine.rows import AgentRun, Operation, encoded
@@ -160,6 +161,7 @@ def _leave_nothing(at: Applying, run: AgentRun) -> None:
         if row["agent_run_id"] == run.agent_run_id and not TaskState(row["state"]).ended:
             _cancel_task(at, row["agent_task_id"], run.reason)
     _cancel_operations(at, run)
+    close_batches(at, run.agent_run_id)
     for operation in _operations(at, run):
         settle_unused(at, operation.operation_id)
 

@@ -77,4 +77,5 @@ def request_of(runtime: Runtime, role: str, cut: int) -> dict[str, Any]:
         "covers": head.covers,
         "summary": head.summary,
         "upto": cut,
+        "tokens": _BESIDE + head.tokens - sum(tokens for seq, _, tokens in runtime.sizes if seq > cut),
     }

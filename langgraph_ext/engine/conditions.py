@@ -35,6 +35,8 @@ def check(condition: Any) -> None:
     kind = condition.get("kind") if isinstance(condition, dict) else None
     if not isinstance(kind, str) or kind not in _KINDS:
         raise InvalidArgument(f"a task waits for what is no condition; its kind is one of {sorted(_KINDS)}")
+    if kind == "batch" and not isinstance(condition.get("batch"), str):
+        raise InvalidArgument("a task waits for a batch that is not named")
     purposes = condition.get("purposes")
     if not isinstance(purposes, list) or not all(isinstance(each, str) for each in purposes):
         raise InvalidArgument("a task waits for operations whose purposes are not said; they are a list of texts")

@@ -7,17 +7,28 @@ operation whose outcome holds a message instead of holding it once more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine.applying import Applying, OfTask, moved
 from langgraph_ext.engine.messages import result_message, steering_message, summary_message
-from langgraph_ext.engine.rows import decoded, encoded
+from langgraph_ext.engine.rows import Operation, decoded, encoded
 from langgraph_ext.ledger.encoded import Serde, value_of
 
-__all__ = ["EMPTY", "Append", "Head", "Steered", "head_of", "messages_of", "sizes_of", "steered", "stored_messages"]
+__all__ = [
+    "EMPTY",
+    "Append",
+    "Head",
+    "Steered",
+    "append",
+    "head_of",
+    "messages_of",
+    "sizes_of",
+    "steered",
+    "stored_messages",
+]
 
 _ALL = 2**62
 
@@ -65,27 +76,34 @@ class Append(OfTask):
             ConflictError: The context is at another revision (`revision_conflict`).
         """
         last = at.tx.maybe("agent_message_last", agent_task_id=self.agent_task_id)
-        seq, total = (0, 0) if last is None else (last["seq"], last["total"])
+        seq = 0 if last is None else last["seq"]
         moved(int(seq == self.after), "context", self.agent_task_id, f"at revision {seq}", "continued")
-        for entry in self.entries:
-            seq += 1
-            total += 0 if entry["kind"] == "summary" else entry["tokens"]
-            message = entry.get("message")
-            at.tx.run(
-                "agent_message_append",
-                agent_task_id=self.agent_task_id,
-                seq=seq,
-                root_id=at.root_id,
-                kind=entry["kind"],
-                operation_id=entry.get("operation_id"),
-                ordinal=entry.get("ordinal"),
-                message=None if message is None else encoded(message, "message"),
-                tokens=entry["tokens"],
-                total=total,
-                covers=entry.get("covers"),
-                now_us=at.now_us,
-            )
-        at.result["context"] = seq
+        append(at, self.agent_task_id, self.entries)
+
+
+def append(at: Applying, agent_task_id: str, entries: Iterable[Mapping[str, Any]]) -> None:
+    """Add messages to a context, wherever it stands."""
+    last = at.tx.maybe("agent_message_last", agent_task_id=agent_task_id)
+    seq, total = (0, 0) if last is None else (last["seq"], last["total"])
+    for entry in entries:
+        seq += 1
+        total += 0 if entry["kind"] == "summary" else entry["tokens"]
+        message = entry.get("message")
+        at.tx.run(
+            "agent_message_append",
+            agent_task_id=agent_task_id,
+            seq=seq,
+            root_id=at.root_id,
+            kind=entry["kind"],
+            operation_id=entry.get("operation_id"),
+            ordinal=entry.get("ordinal"),
+            message=None if message is None else encoded(message, "message"),
+            tokens=entry["tokens"],
+            total=total,
+            covers=entry.get("covers"),
+            now_us=at.now_us,
+        )
+    at.result["context"] = seq
 
 
 def head_of(tx: Tx, agent_task_id: str) -> Head:
@@ -106,15 +124,15 @@ def sizes_of(tx: Tx, agent_task_id: str, head: Head) -> list[tuple[int, str, int
     return [(row["seq"], row["kind"], row["tokens"]) for row in rows]
 
 
-def messages_of(tx: Tx, request: Mapping[str, Any], serde: Serde | None, run: int) -> list[dict[str, Any]]:
-    """The messages that a frozen request names: its window, and what of the inbox goes with it; plain.
+def messages_of(tx: Tx, operation: Operation, serde: Serde | None) -> list[dict[str, Any]]:
+    """The messages that an operation's request names: its window, and what of the inbox goes with it; plain.
 
     Args:
         tx: The transaction.
-        request: `{"task", "covers", "summary", "upto", "steering"}`, as react.py writes it.
+        operation: Its request holds `task`, `covers`, `summary`, `upto` and `steering`, as react.py writes it.
         serde: Decodes what of the inbox is no JSON.
-        run: The ledger's run.
     """
+    request = operation.request
     task_id, summary = request["task"], request["summary"]
     found = []
     if summary is not None:
@@ -123,9 +141,9 @@ def messages_of(tx: Tx, request: Mapping[str, Any], serde: Serde | None, run: in
     found += [each for each in window if each[1] != "summary"]
     messages = [message for _, _, message, _ in found]
     if entries := request.get("steering"):
-        wanted = set(entries)
-        rows = tx.all("agent_steering_of", run=run)
-        messages += [_steered(row, serde).message for row in rows if row["entry"] in wanted]
+        run = tx.one("agent_run_get", agent_run_id=operation.agent_run_id)["run"]
+        told = steered(tx, run, operation.operation_id, serde)
+        messages += [each.message for each in told if each.entry in entries]
     return messages
 
 

@@ -187,10 +187,10 @@ def is_truncated(answer: AIMessage) -> bool:
     return any(isinstance(each, str) and each.lower() in _TRUNCATED for each in said)
 
 
-def is_broken_off(answer: AIMessage, pieces: int) -> bool:
+def is_broken_off(answer: AIMessage) -> bool:
     """Whether a stream has ended before its answer: a provider's, which says with every answer why that has ended."""
     told = answer.response_metadata
-    return pieces > 1 and "model_provider" in told and not any(told.get(name) for name in _FINISH)
+    return "model_provider" in told and not any(told.get(name) for name in _FINISH)
 
 
 def asked_for(answer: AIMessage) -> list[Asked]:

@@ -98,6 +98,8 @@ class Allow(OfOperation):
                 return
             if planned.decision is Decision.WAIT:
                 target = OperationState.ASKED
+        elif operation.kind == "compaction" and self._leads_to_nothing(at, operation):
+            return
         at.gate(operation.agent_run_id)
         move_operation(at, self.operation_id, OperationState.PREPARED, target, request=self.request, before=self.before)
         if target is OperationState.READY:
@@ -105,6 +107,15 @@ class Allow(OfOperation):
         if self.claims_upto is not None:
             columns = {"run": at.run, "operation_id": self.operation_id, "upto": self.claims_upto}
             at.tx.run("agent_steering_claim", **columns, now_us=at.now_us)
+
+    def _leads_to_nothing(self, at: Applying, operation: Operation) -> bool:
+        """Whether no decision may follow a summary, so that none is written: that closes its scope (rule E12)."""
+        planned = tickets.plan(at.root, agent_run_of(at.tx, operation.agent_run_id), None, now_us=at.now_us)
+        if planned.decision is not Decision.CLOSE:
+            return False
+        closing.close_planned(at, planned)
+        at.result["closed"] = {"agent_run_id": planned.agent_run_id, "reason": planned.reason}
+        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from langchain_core.messages import AIMessage
 from langgraph_ext.engine import compacting, conditions
 from langgraph_ext.engine.answer_checks import checked_answer, feedback
 from langgraph_ext.engine.applying import Change
-from langgraph_ext.engine.batches import BatchRow, Consume, ConsumeBatch, FreezeBatch, Member
+from langgraph_ext.engine.batches import BatchRow, Consume, ConsumeBatch, FreezeBatch, Member, result_entries
 from langgraph_ext.engine.contexts import Append
 from langgraph_ext.engine.granting import ConsumeTicket
 from langgraph_ext.engine.messages import (
@@ -177,16 +177,7 @@ def _wait_batch(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
 
 
 def _consume_results(batch: BatchRow, at: dict[str, Any], runtime: Runtime) -> Outcome:
-    entries = tuple(
-        {
-            "kind": "result",
-            "operation_id": batch.batch_id,
-            "ordinal": each.ordinal,
-            "tokens": tokens_of(each.result or {}),
-        }
-        for each in batch.members
-    )
-    append = Append(agent_task_id=runtime.task.agent_task_id, after=runtime.context.upto, entries=entries)
+    append = Append(agent_task_id=runtime.task.agent_task_id, after=runtime.context.upto, entries=result_entries(batch))
     changes = (append, ConsumeBatch(operation_id=batch.batch_id))
     if _are_the_answer(batch.members, runtime):
         last = revived([batch.members[-1].result or {}])[0]
@@ -249,9 +240,8 @@ def _answer_in(operation: Operation) -> AIMessage:
 
 
 def _decision(operation: Operation) -> dict[str, Any]:
-    message = operation.outcome["value"]["message"]
-    used = (message["data"].get("usage_metadata") or {}).get("output_tokens")
-    return {"kind": "decision", "operation_id": operation.operation_id, "tokens": used or tokens_of(message)}
+    tokens = tokens_of(operation.outcome["value"]["message"])
+    return {"kind": "decision", "operation_id": operation.operation_id, "tokens": tokens}
 
 
 def _steering_in(operation: Operation, runtime: Runtime) -> list[dict[str, Any]]:

@@ -6,11 +6,10 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.exceptions import LangChainException
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage, get_buffer_string
+from langchain_core.runnables.config import run_in_executor
 
-from langgraph_ext.database import Tx
 from langgraph_ext.engine import compacting, hooks
 from langgraph_ext.engine.argument_checks import argument_fault
 from langgraph_ext.engine.behaviours import Behaviours
@@ -28,7 +27,6 @@ from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.starting import Entry
 from langgraph_ext.engine.store import Store
 from langgraph_ext.errors import AdmissionError, InvalidArgument
-from langgraph_ext.ledger.encoded import Serde
 
 __all__ = ["ReleaseProgram", "entry_of"]
 
@@ -128,21 +126,22 @@ class ReleaseProgram:
         """As `Program.usage_of`."""
         if operation.kind == "tool" or "value" not in outcome:
             return None
-        return usage_of(operation.request.get("messages", ()), outcome["value"]["message"])
+        return usage_of(operation.request, outcome["value"]["message"])
 
     async def reconcile(self, operation: Operation) -> Any:
         """Ask the tool's function, with its arguments and its idempotency key; what it returns is the tool's result."""
         find_out = self.live.reconcile.get(operation.name)
         if find_out is None:
             return None
-        found = find_out(dict(operation.request["args"]), operation.idempotency_key)
-        found = await found if inspect.isawaitable(found) else found
+        given = dict(operation.request["args"]), operation.idempotency_key
+        is_async = inspect.iscoroutinefunction(find_out)
+        found = await (find_out(*given) if is_async else run_in_executor({}, find_out, *given))
         return None if found is None else told_outcome(operation.request["id"], operation.name, found)
 
     def retry_after(self, operation: Operation, number: int, error: Exception) -> float | None:
         """Another call of what says that one may help, if the release has any (rule E23)."""
         retry = self.spec["retry"]
-        declares = isinstance(error, LangChainException) and getattr(error, "is_retryable", False)
+        declares = getattr(error, "is_retryable", False) is True  # as langchain-core's exceptions do
         may_help = error.retryable if isinstance(error, Failed) else declares
         if retry is None or number >= retry["calls"] or not may_help:
             return None
@@ -220,7 +219,7 @@ class ReleaseProgram:
         request = operation.request
         if "messages" in request:
             return revived(request["messages"])
-        stored = await self._store.read(_messages_of, operation, self._store.serde)
+        stored = await self._store.read(messages_of, operation, self._store.serde)
         if operation.kind == "compaction":
             prompt = self.spec["compaction"]["system_prompt"] or compacting.PROMPT
             return [SystemMessage(prompt), HumanMessage(get_buffer_string(revived(stored)))]
@@ -271,11 +270,6 @@ class ReleaseProgram:
 
 def _metadata(operation: Operation) -> dict[str, Any]:
     return {"agent_run_id": operation.agent_run_id, "operation_id": operation.operation_id}
-
-
-def _messages_of(tx: Tx, operation: Operation, serde: Serde | None) -> list[dict[str, Any]]:
-    run = tx.one("agent_run_get", agent_run_id=operation.agent_run_id)["run"]
-    return messages_of(tx, operation.request, serde, run)
 
 
 def _not_enforced(descriptor: Mapping[str, Any]) -> list[str]:

@@ -17,6 +17,10 @@ UPDATE agent_batch SET
     settled = settled + 1, state = CASE WHEN settled + 1 = size THEN 'settled' ELSE state END
 WHERE batch_id = :batch_id AND state = 'open';
 
+-- name: agent_batches_live
+-- Those of a tree whose results have not had their effect.
+SELECT * FROM agent_batch WHERE root_id = :root_id AND state <> 'consumed' ORDER BY batch_id;
+
 -- name: agent_member_admit
 UPDATE agent_member SET state = 'admitted', operation_id = :operation_id, arguments = NULL
 WHERE batch_id = :batch_id AND ordinal = :ordinal AND state = 'queued';

@@ -41,6 +41,15 @@ class Bad(BaseModel):
         return float("nan") if value else 1 / value
 
 
+class Loose(BaseModel):
+    a: int
+
+    @field_validator("a")
+    @classmethod
+    def as_text(cls, value: int) -> Any:
+        return str(value)
+
+
 SCHEMA = Order.model_json_schema()
 BOTH = pytest.mark.parametrize("output_type", [None, Order], ids=["schema", "model"])
 GOOD = '{"lines": [{"item": "tea", "count": 2}]}'
@@ -76,6 +85,11 @@ def test_e16_a_model_decides_and_writes_the_value() -> None:
     assert ['/lines/0/count: must be of type "integer"'] == told(text)
 
 
+def test_e16_what_a_validator_makes_of_the_answer_is_the_value() -> None:
+    """Also where it is of another type than its field, of which pydantic would warn."""
+    assert ({"a": "1"}, []) == checked_answer('{"a": 1}', None, Loose)
+
+
 def test_e16_without_a_schema_the_answer_is_its_text() -> None:
     assert (GOOD, []) == checked_answer(GOOD, None, None)
     assert told("half of a pair: \ud800", None)
@@ -104,6 +118,7 @@ def test_e16_a_fence_inside_of_the_answer_is_text() -> None:
         "Here it is:\n```json\n{}\n```",
         "```\n{}\n```",
         "```json5\n{}\n```",
+        "```json5\n```",
         '{"lines": [',
     ],
 )
@@ -174,6 +189,8 @@ CASES: list[tuple[Any, Any, list[str]]] = [
     ({"propertyNames": {"enum": ["a"]}}, {"b": 1}, ["the answer: the name 'b' must be one of [\"a\"]"]),
     ({"properties": {"propertyNames": {"const": 1}}}, {"propertyNames": "s"}, ["/propertyNames: must be 1"]),
     ({"anyOf": [{"type": "null"}, {"const": 2}]}, 1, ['the answer: must fit one of [{"type":"null"},{"const":2}]']),
+    ({"anyOf": [False, {"minimum": 2}]}, 1, ["the answer: must fit minimum 2"]),
+    ({"anyOf": [False]}, 1, ["the answer: must fit one of [false]"]),
     ({"oneOf": [{"minimum": 1}, {}]}, 3, ['the answer: must fit exactly one of [{"minimum":1},{}]']),
     ({"type": "object", "properties": {"secret": {"not": {}}}}, {"secret": "s3cret"}, ["/secret: must not fit {}"]),
     ({"$schema": DRAFT_4, "maximum": 3, "exclusiveMaximum": True}, 3, ["the answer: must fit maximum 3"]),

@@ -125,6 +125,7 @@ UNFIT: list[tuple[str, Any, list[str]]] = [
     ("function", None, ["the arguments: must be an object, which holds them by name"]),
     ("schema", "{}", ["the arguments: must be an object, which holds them by name"]),
     ("schema", {"amount": -(2**64)}, [f"/amount: {LARGE}"]),
+    ("schema", {"\ud800": float("inf")}, ["/?: it is inf, which JSON cannot hold"]),
     ("model", {"amount": 1, "to": [float("nan")]}, ["/to/0: it is nan, which JSON cannot hold"]),
 ]  # fmt: skip
 
@@ -181,7 +182,7 @@ class Breaking(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def look(cls, data: dict[str, Any]) -> dict[str, Any]:
-        data.setdefault("list", []).append(data["key"])
+        data["to"].append(data["key"])
         return data
 
 

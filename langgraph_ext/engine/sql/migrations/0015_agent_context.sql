@@ -60,6 +60,9 @@ CREATE TABLE agent_batch (
     CHECK ((settled = size) = (state <> 'open'))
 ) STRICT;
 
+CREATE INDEX agent_batch_live ON agent_batch (root_id, batch_id)
+    WHERE state <> 'consumed';
+
 CREATE TABLE agent_member (
     batch_id     TEXT    NOT NULL,
     ordinal      INTEGER NOT NULL,
