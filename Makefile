@@ -19,7 +19,7 @@ PYTEST := $(RUN) pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test faults check bench bench-agents coverage clean
+.PHONY: help demo test faults check bench bench-agents bench-react coverage clean
 
 ## demo      the main job on real input: killed twice, resumed, approved; each order is charged once
 demo: .venv/.for-demo
@@ -47,6 +47,10 @@ bench: .venv/.for-dev
 ## bench-agents  what agent runs of the engine share of their commits, one at a time and two hundred at once
 bench-agents: .venv/.for-dev
 	$(RUN) bench.agents
+
+## bench-react   turns of a ReAct agent beside those of LangChain's create_agent
+bench-react: .venv/.for-dev
+	$(RUN) bench.react $(ARGS)
 
 ## coverage  branch coverage of the package; reported, not a gate
 coverage: .venv/.for-dev

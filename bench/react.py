@@ -1,4 +1,4 @@
-"""ReAct: turns of the engine beside those of LangChain's `create_agent`: `python -m bench.react`, or `make bench-react`.
+"""ReAct: turns of the engine beside those of LangChain's `create_agent`: `python -m bench.react`.
 
 A *turn* is a model that asks for one tool, and that tool; both answer at once, so that what is measured is what lies
 around them. An agent run is so many turns and a last answer. Every side has an empty SQLite file of its own and is as
@@ -41,7 +41,7 @@ from bench.savers import bytes_in
 from langgraph_ext import AgentGraphEngine, AgentSpec, LedgerSaver
 from langgraph_ext.engine import Limits, compile_spec
 
-__all__ = ["ENGINE", "MEASURES", "SIDES", "Instant", "Side", "main", "measure"]
+__all__ = ["ENGINE", "MEASURES", "SIDES", "main"]
 
 FILE = "runs.db"
 QUESTION = "What is the last number?"
@@ -70,7 +70,8 @@ class Instant(BaseChatModel):
         if done == self.turns:
             answer = AIMessage(f"It is {done}.")
         else:
-            answer = AIMessage("", tool_calls=[{"name": "look", "args": {"number": done + 1}, "id": f"call-{done + 1}"}])
+            call = {"name": "look", "args": {"number": done + 1}, "id": f"call-{done + 1}"}
+            answer = AIMessage("", tool_calls=[call])
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
     async def _agenerate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
@@ -148,10 +149,10 @@ MEASURES = {
 """What a round gives for a side: by what to multiply it to show it, and its unit then."""
 
 
-async def measure(side: Side, folder: Path, size: Size) -> dict[str, float]:
+async def measure(side: Side, folder: Path, model: Instant, size: Size) -> dict[str, float]:
     """One side once: a value for each of `MEASURES`, in seconds, turns a second and bytes."""
     took = []
-    async with side.open(folder, Instant(turns=size.turns)) as ask:
+    async with side.open(folder, model) as ask:
         await _asked(ask, "warm-up", size)
         cpu = process_time()
         for number in range(size.runs):
@@ -194,6 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the ratios, and progress on stderr."""
     options = _parse(arguments)
     size = Size(options.turns, options.runs, options.at_once)
+    model = Instant(turns=size.turns)
     measured: dict[str, list[dict[str, float]]] = {side.label: [] for side in SIDES}
     commits = 0.0
     for number in range(options.rounds):
@@ -201,13 +203,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             gc.collect()
             os.sync()  # what others left to be written is not paid for by the syncs of this one
             with TemporaryDirectory(dir=options.dir, prefix="bench-") as folder:
-                measured[side.label].append(asyncio.run(measure(side, Path(folder), size)))
+                measured[side.label].append(asyncio.run(measure(side, Path(folder), model, size)))
                 if side is ENGINE:
                     commits = commits_of_a_turn(Path(folder))
         _say(f"round {number + 1} of {options.rounds}")
-    print("\n".join([*_table(measured, size), f"commits of the engine in a turn: {commits:g}"]))
-    for caveat in _caveats(options):
-        _say(f"warning: {caveat}")
+    told = [*_table(measured, size), f"commits of the engine in a turn: {commits:g}"]
+    print("\n".join([*told, *(f"warning: {caveat}" for caveat in _caveats(options))]))
     return 0
 
 

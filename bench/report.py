@@ -30,6 +30,19 @@ missed when two separate runs miss it. What each case does is in [bench/cases.py
 [bench/bars.py](../bench/bars.py)."""
 
 
+_AGENTS = """\
+`make bench-react` prints how turns of a ReAct agent on the engine stand beside those of LangChain's `create_agent`, on
+AsyncSqliteSaver and on LedgerSaver, with `durability="sync"`. A turn is a model that asks for one tool, and that tool;
+both answer at once, and are the same objects on all sides. Measured are agent runs of 20 turns: one at a time, 200 at
+once on one event loop, the CPU time of both, and what a turn leaves on disk; besides, the commits that the engine makes
+in a turn. Ratios are taken as above, the engine's divided by its peer's: of times and bytes less is better, of turns/s
+more. `ARGS="--rounds 3 --dir DIR"` takes fewer rounds than 7, or another folder; `--help` lists the rest. Nothing is
+judged, and no file is written.
+
+`make bench-agents` prints what agent runs share of their commits. What both do is in
+[bench/react.py](../bench/react.py) and [bench/agents.py](../bench/agents.py)."""
+
+
 _FULLFSYNC = "`fullfsync` matters on macOS only: without it, a sync there may end in the drive's cache."
 
 
@@ -61,6 +74,7 @@ def markdown(run: Run) -> str:
     blocks += ["## Ratios", _summary(found) if run.judged else "Not judged; the verdicts below are for orientation."]
     for title, group in groupby(found, key=lambda row: f"### {row.series.case.letter}. {row.series.case.title}"):
         blocks += [title, _ratios(group)]
+    blocks += ["## Agents", _AGENTS]
     blocks += ["## Where and with what", _facts(run), "## Pragmas in force", _pragmas(run), _FULLFSYNC]
     return "\n\n".join(blocks) + "\n"
 

@@ -38,8 +38,8 @@ def encode_plain(value: Any, *, where: str = "value", options: int = _NOT_SILENT
     except TypeError:
         data = _encode_plainly(value, where, options)
     # orjson writes NaN and Infinity as null; a walk is needed only where a null was written.
-    if b"null" in data and (found := _culprit(value, where, _DEEPEST)):
-        raise TypeError(found)
+    if b"null" in data and _is_lossy(value):
+        raise TypeError(_culprit(value, where, _DEEPEST))
     return data
 
 
@@ -84,6 +84,15 @@ def _plain(value: Any, depth: int) -> Any:
 
 _DEEPEST = 254
 """Levels of nesting that orjson writes."""
+
+
+def _is_lossy(value: Any) -> bool:
+    """Whether something in a value that orjson has written is a float that is none in JSON."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    if isinstance(value, dict):
+        return any(map(_is_lossy, value.values()))
+    return isinstance(value, list | tuple) and any(map(_is_lossy, value))
 
 
 def _culprit(value: Any, path: str, depth: int) -> str | None:

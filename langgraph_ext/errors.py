@@ -31,6 +31,13 @@ __all__ = [
 class LangGraphExtError(Exception):
     """Root of every error this package raises on purpose.
 
+    Codes that are raised by nothing, but tell why an agent run has ended (`AgentRunRecord.reason`): `stopped`,
+    `deadline_exceeded`, `loops_exhausted`, `model_calls_exhausted`, `tool_calls_exhausted`, `tokens_exhausted`,
+    `model_call_failed`, `model_protocol_error` (an answer is none), `context_window_exceeded`, `compaction_failed`; of
+    a behaviour `node_outcome_invalid`, `node_implementation_failed`, `node_missing_terminal_outcome`. What came of one
+    call: `call_failed`, `deadline_exceeded`, `denied` (by a hook), `cancelled`, `outcome_unknown`; and of a tool call
+    that was rejected `tool_unknown`, `tool_not_allowed`, `tool_arguments_invalid`, `response_truncated`.
+
     Args:
         message: What is wrong, where, and what to do about it.
         code: Stable name of the error, such as `"store_busy"`; the class's own default when omitted.
@@ -159,7 +166,8 @@ class ConflictError(LangGraphExtError):
     `call_exists` (a call's id was used before), `call_conflict` (the call is settled, or given up, already),
     `call_mismatch` (it is another attempt's), `budget_invariant` (a child run has used more than it was given). Of
     the engine: `scope_closed` (nothing begins in an agent run any more), `scope_busy` (it ends when its calls have;
-    retryable), `revision_conflict` (a row is not as it was read), `loop_ticket_state_conflict` (a ticket is settled).
+    retryable), `revision_conflict` (a row is not as it was read), `loop_ticket_state_conflict` (a ticket is settled),
+    `operation_not_in_doubt` (nobody needs to be told what came of a call).
     """
 
     code = "conflict"
@@ -179,7 +187,9 @@ class NotFound(LangGraphExtError):
     """What was asked for is not there.
 
     Codes: `run_not_found`, `interrupt_not_found`, `attempt_not_found`, `effect_not_found`, `call_not_found` (the ledger
-    holds none of this name), `script_exhausted` (in tests: a script has no step for a call).
+    holds none of this name), `agent_run_not_found`, `operation_not_found` (nor does the engine), `release_not_found`
+    (this engine does not know what an agent run was started with), `script_exhausted` (in tests: a script has no step
+    for a call).
     """
 
     code = "not_found"

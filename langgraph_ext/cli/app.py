@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from langgraph_ext import __version__, canonical
+from langgraph_ext.cli.agents import agent_story_of, as_lines, resolve_operation
+from langgraph_ext.cli.agents import as_json as agent_as_json
 from langgraph_ext.cli.answering import answer, interrupts
 from langgraph_ext.cli.asking import cancel, steer
 from langgraph_ext.cli.budget import budget, usage_notes
@@ -92,17 +94,28 @@ def runs(
 @app.command()
 def show(
     run: RunArgument,
+    transcript: Annotated[
+        bool, typer.Option("--transcript", help="Of a run of the engine: its messages, too, in their order.")
+    ] = False,
     no_payloads: NoPayloadsOption = False,
     db: DatabaseOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show a run as a tree: its visits in order, their outcomes, errors, attempts, effects and questions; what it used.
 
-    Behind a visit stands when it ended, counted from the start of the run.
+    Behind a visit stands when it ended, counted from the start of the run. Of a run of the engine: its tasks, what they
+    have called, the slots of each decision, and what to do about calls in doubt.
     """
     with exits_with_code(), opened(db) as ledger:
         run_id = run_id_of(ledger, run)
         found = ledger.run(run_id)
+        if (story := agent_story_of(ledger, found, transcript=transcript)) is not None:
+            if as_json:
+                print_json({"run": plain(found)} | agent_as_json(story, payloads=not no_payloads))
+                return
+            printer = Printer()
+            printer.lines(as_lines(story, printer, now=datetime.now(UTC), payloads=not no_payloads, database=db))
+            return
         visits = ledger.visits(run_id, inherited=True)
         questions, effects = interrupts_of(ledger, run_id), effects_of(ledger, run_id)
         attempts, usage = ledger.attempts(run_id), ledger.usage(run_id)
@@ -218,6 +231,7 @@ def recover(
             typer.echo(f"attempt {attempt} authorized; invoke the run again to go on")
 
 
+app.command("resolve-operation")(resolve_operation)
 app.command("budget")(budget)
 
 

@@ -21,7 +21,8 @@ DatabaseOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs; times are ISO 8601, UTC.")]
 
 NoPayloadsOption = Annotated[
-    bool, typer.Option("--no-payloads", help="Print neither questions and answers nor receipts of effects.")
+    bool,
+    typer.Option("--no-payloads", help="Print no questions and answers, receipts of effects, or messages of agents."),
 ]
 
 AfterOption = Annotated[

@@ -33,6 +33,13 @@ _BY_STATUS = {
     "budget_exhausted": "red",
     "recovery_required": "bold red",
     "reconciliation_required": "bold red",
+    "completed": "green",
+    "settled": "green",
+    "dispatched": "cyan",
+    "admitted": "cyan",
+    "waiting": "yellow",
+    "closing": "yellow",
+    "exhausted": "red",
 }
 
 

@@ -9,24 +9,27 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
+from langgraph_ext.database import Tx
 from langgraph_ext.engine.applying import Change, Ref
 from langgraph_ext.engine.cancelled import is_told_to_stop
-from langgraph_ext.engine.commits import Held, RuntimeCommit
+from langgraph_ext.engine.commits import Committed, RuntimeCommit
 from langgraph_ext.engine.outcomes import Complete, Fail, Outcome, Progress, Wait, check
 from langgraph_ext.engine.program import Program
 from langgraph_ext.engine.rows import AgentTask
-from langgraph_ext.engine.runtimes import Runtime, refresh
+from langgraph_ext.engine.runtimes import Runtime
 from langgraph_ext.engine.states import TaskState
-from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.task_changes import Activate, EndTask, GoOn, WaitFor
 from langgraph_ext.errors import ConflictError, LangGraphExtError
 
 __all__ = ["Activation"]
+
+Look = Callable[[Tx], Any]
+Refreshed = Callable[[Tx, AgentTask], Runtime]
+Commit = Callable[[RuntimeCommit, Look], Awaitable[Committed]]
 
 _LOGGER = logging.getLogger("langgraph_ext")
 
@@ -35,36 +38,44 @@ _READ_AGAIN = frozenset({"revision_conflict", "scope_closed", "idempotency_confl
 
 
 class Activation:
-    """A task that is driven until it waits, ends, or has to be read again."""
+    """A task that is driven until it waits, ends, or has to be read again.
 
-    def __init__(self, store: Store, program: Program, task: AgentTask, held: Held) -> None:
-        self._store = store
+    Args:
+        commit: Writes under the driver's lease, and looks at something behind that.
+        program: The release's behaviours.
+        runtime: What the task's behaviour may look at.
+        refreshed: Reads that again.
+        look: What the driver looks at next: behind the last commit.
+    """
+
+    def __init__(self, commit: Commit, program: Program, runtime: Runtime, refreshed: Refreshed, look: Look) -> None:
+        self._commit_and_look = commit
         self._program = program
-        self._task = task
-        self._held = held
+        self._runtime = runtime
+        self._task = runtime.task
+        self._activates: tuple[Change, ...] = ()
+        if runtime.task.state is TaskState.READY:  # else it runs already, in rows alone, after a conflict
+            self._activates = (Activate(agent_task_id=runtime.task.agent_task_id),)
+        self._refreshed = refreshed
+        self._look = look
 
     async def run(self) -> None:
-        """Drive the task.
+        """Drive the task. It is activated in the commit of its first outcome: until then nothing has happened.
 
         Raises:
             LeaseError: The lease was lost.
             StoreError: The database failed.
         """
-        task = self._task
-        key = f"activate:{task.agent_task_id}:{task.ready_seq}:{self._held.epoch}"
+        task, runtime = self._task, self._runtime
         try:
-            await self._commit(key, Activate(agent_task_id=task.agent_task_id))
-            runtime = await self._look(None)
-            if runtime.task.state is not TaskState.RUNNING:
-                return
             behaviour = self._program.behaviour(task.behaviour, task.version)
             try:
-                generator = _generator(behaviour.activate(runtime.task.input, runtime.task.continuation, runtime))
+                generator = _generator(behaviour.activate(task.input, task.continuation, runtime))
             except Exception as error:  # noqa: BLE001 - as below
                 await self._fail("node_implementation_failed", f"it raised {type(error).__name__}")
                 return
             try:
-                await self._go_through(generator, runtime)
+                await self._go_through(generator)
             finally:
                 await self._close(generator)
         except ConflictError as conflict:
@@ -73,7 +84,7 @@ class Activation:
                     await self._fail("node_outcome_invalid", f"its change is refused ({conflict.code})")
             await asyncio.sleep(0)
 
-    async def _go_through(self, generator: AsyncGenerator[Outcome, Any], runtime: Runtime) -> None:
+    async def _go_through(self, generator: AsyncGenerator[Outcome, Any]) -> None:
         answer: Any = None
         while True:
             try:
@@ -87,31 +98,16 @@ class Activation:
                 await self._fail("node_implementation_failed", f"it raised {type(error).__name__}")
                 return
             try:
-                check(outcome, runtime)
+                check(outcome, self._runtime)
             except LangGraphExtError as refused:
                 await self._fail(refused.code, str(refused.args[0]))
                 return
-            answer = await self._write(outcome, runtime)
+            committed = await self._write(outcome)
             if not isinstance(outcome, Progress):
                 return
+            answer = committed.result
+            self._runtime.become(committed.seen)
             await asyncio.sleep(0)
-            await self._look(runtime)
-
-    async def _look(self, runtime: Runtime | None) -> Runtime:
-        """Read what the behaviour may look at."""
-        task, program, store = self._task, self._program, self._store
-        behaviour = program.behaviour(task.behaviour, task.version)
-        return await store.read(
-            partial(
-                refresh,
-                agent_task_id=task.agent_task_id,
-                runtime=runtime,
-                spec=program.spec,
-                live=program.live,
-                serde=store.serde,
-                context=getattr(behaviour, "reads_context", False),
-            )
-        )
 
     async def _close(self, generator: AsyncGenerator[Outcome, Any]) -> None:
         """Close it. What it raises then is told to the log alone: what it has yielded is committed, and counts."""
@@ -127,20 +123,27 @@ class Activation:
                 type(error).__name__,
             )
 
-    async def _write(self, outcome: Outcome, runtime: Runtime) -> dict[str, Any]:
-        task = runtime.task
+    async def _write(self, outcome: Outcome) -> Committed:
+        task = self._runtime.task
         change, key = _change_of(outcome, task)
         expected = {Ref.task(task.agent_task_id): task.revision}
-        return await self._commit(key, *outcome.changes, change, expected=expected)
+        goes_on = isinstance(outcome, Progress)
+        look: Look = (lambda tx: self._refreshed(tx, task)) if goes_on else self._look
+        return await self._commit(key, *outcome.changes, change, expected=expected, look=look)
 
     async def _fail(self, code: str, message: str) -> None:
         task = self._task
         ended = EndTask(agent_task_id=task.agent_task_id, error={"code": code, "message": message})
-        await self._commit(f"task-result:{task.agent_task_id}", ended)
+        await self._commit(f"task-result:{task.agent_task_id}", ended, look=self._look)
 
-    async def _commit(self, key: str, *changes: Change, expected: dict[Ref, int] | None = None) -> dict[str, Any]:
-        wanted = RuntimeCommit(root_id=self._task.root_id, key=key, changes=changes, expected=expected or {})
-        return (await self._store.commit(wanted, self._held)).result
+    async def _commit(
+        self, key: str, *changes: Change, expected: dict[Ref, int] | None = None, look: Look
+    ) -> Committed:
+        together = (*self._activates, *changes)
+        wanted = RuntimeCommit(root_id=self._task.root_id, key=key, changes=together, expected=expected or {})
+        committed = await self._commit_and_look(wanted, look)
+        self._activates = ()
+        return committed
 
 
 def _generator(activated: object) -> AsyncGenerator[Outcome, Any]:

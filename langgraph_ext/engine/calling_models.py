@@ -13,7 +13,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
-from langgraph_ext.engine.messages import answer_of, fault_of, is_broken_off, plain, tokens_of
+from langgraph_ext.engine.cancelled import is_told_to_stop
+from langgraph_ext.engine.messages import answer_of, fault_of, is_broken_off, plain, sendable, tokens_of
 from langgraph_ext.engine.program import Failed
 from langgraph_ext.ledger.texts import cut, message_of
 
@@ -50,21 +51,22 @@ async def call_model(
     """
     bound = model.bind_tools(tools) if tools else model
     pieces: list[AIMessage] = []
-    limit = asyncio.timeout(first_seconds)
+    sent = sendable(messages, {tool.name for tool in tools})
+    limit, patience = asyncio.timeout(first_seconds), _Patience(first_seconds, idle_seconds)
     try:
-        async with limit, aclosing(bound.astream(list(messages), config)) as stream:  # type: ignore[type-var]
+        async with limit, aclosing(bound.astream(sent, config)) as stream:  # type: ignore[type-var]
             async for piece in stream:
                 assert isinstance(piece, AIMessage), "a chat model answers with its messages"
                 pieces.append(piece)
-                limit.reschedule(None if idle_seconds is None else asyncio.get_running_loop().time() + idle_seconds)
+                if is_told_to_stop():  # and the client has not heard it, as asyncio.wait_for does not before 3.12
+                    raise asyncio.CancelledError
+                limit.reschedule(patience.until(piece))
     except TimeoutError as error:
         if not limit.expired():
             raise _failed(error, pieces, operation_id) from error
-        seconds = idle_seconds if pieces else first_seconds
-        what = "said nothing more" if pieces else "said nothing"
         raise Failed(
             "deadline_exceeded",
-            f"the model {what} for {seconds:g} s; allow it more, or ask for less",
+            f"the model {patience}; allow it more, or ask for less",
             partial=_partial(pieces, operation_id),
             retryable=True,  # as langchain-core says of a model's timeouts
         ) from error
@@ -83,14 +85,51 @@ async def call_model(
     return answer
 
 
+class _Patience:
+    """How long a model is waited for: `first` until its first output, and `idle` from one output to the next.
+
+    Some servers send a piece that says nothing when they have taken the request: then the longer of both holds.
+    """
+
+    def __init__(self, first: float | None, idle: float | None) -> None:
+        self._first, self._idle = first, idle
+        self._begun = asyncio.get_running_loop().time()
+        self._has_said = False
+
+    def until(self, piece: AIMessage) -> float | None:
+        """When to give up, on the loop's clock, now that a piece has come; None: never."""
+        self._has_said = self._has_said or _says(piece)
+        if self._idle is None:
+            return None
+        idle = asyncio.get_running_loop().time() + self._idle
+        if self._has_said:
+            return idle
+        return None if self._first is None else max(self._begun + self._first, idle)
+
+    def __str__(self) -> str:
+        """What has happened when it is at its end."""
+        return f"said nothing more for {self._idle:g} s" if self._has_said else f"said nothing for {self._first:g} s"
+
+
+def _says(piece: AIMessage) -> bool:
+    return bool(piece.content or piece.additional_kwargs or piece.tool_calls or _fragments(piece))
+
+
 def _failed(error: Exception, pieces: Sequence[AIMessage], operation_id: str) -> Failed:
-    """What a model has raised; that it says so itself, or is a client's own timeout, makes it worth another call."""
-    says = isinstance(error, LangChainException) and bool(getattr(error, "is_retryable", False))
+    """What a model has raised, and whether that makes it worth another call.
+
+    It does if it says so itself, or is a client's own timeout; and what says nothing of it, in the middle of an answer,
+    is no fault of the request.
+    """
+    if isinstance(error, LangChainException):
+        may_help = bool(getattr(error, "is_retryable", False))
+    else:
+        may_help = isinstance(error, TimeoutError) or bool(pieces)
     return Failed(
         "call_failed",
         cut(f"{type(error).__name__}: {message_of(error)}"),
         partial=_partial(pieces, operation_id),
-        retryable=says or isinstance(error, TimeoutError),
+        retryable=may_help,
         after_seconds=_retry_after(error),
     )
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, NamedTuple
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine.applying import Applying, Change, Ref
 from langgraph_ext.engine.granting import regrant
+from langgraph_ext.engine.row_cache import RowCache
 from langgraph_ext.engine.rows import decoded
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import leases
@@ -48,10 +50,14 @@ class RuntimeCommit:
 
     def _digest(self) -> str:
         parts = [canonical.encode(self.key, where="key")]
-        for change in self.changes:  # each field by itself: what can be stored can be digested, however deep it is
-            parts.append(canonical.encode(type(change).__name__))
-            for each in fields(change):  # type: ignore[arg-type]  # a dataclass, all of them
-                parts += canonical.encode(each.name), canonical.encode(getattr(change, each.name), where=each.name)
+        for change in self.changes:
+            held = [(name, getattr(change, name)) for name in _names(type(change))]
+            try:
+                parts.append(canonical.encode([type(change).__name__, *held]))
+            except TypeError:  # each field by itself: what can be stored can be digested, however deep it is
+                parts.append(canonical.encode(type(change).__name__))
+                for name, value in held:
+                    parts += canonical.encode(name), canonical.encode(value, where=name)
         return canonical.digest(b"\n".join(parts))
 
     @property
@@ -62,15 +68,31 @@ class RuntimeCommit:
         return [root, *sorted(touched - {root})]
 
 
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    """The fields of a change."""
+    return tuple(each.name for each in fields(kind))
+
+
 class Committed(NamedTuple):
     """What a commit answers."""
 
     result: dict[str, Any]
     again: bool
     """Whether it was committed before, by another call than this one, and this is its first result."""
+    seen: Any = None
+    """What was looked at behind it, in its transaction."""
 
 
-def commit(tx: Tx, wanted: RuntimeCommit, held: Held, *, now_us: int, ids: Callable[[], str]) -> Committed:
+def commit(
+    tx: Tx,
+    wanted: RuntimeCommit,
+    held: Held,
+    *,
+    now_us: int,
+    ids: Callable[[], str],
+    look: Callable[[Tx], object] | None = None,
+) -> Committed:
     """Write a commit.
 
     Args:
@@ -79,6 +101,7 @@ def commit(tx: Tx, wanted: RuntimeCommit, held: Held, *, now_us: int, ids: Calla
         held: The lease it is written under.
         now_us: Microseconds since the epoch, UTC.
         ids: Makes ids of new rows.
+        look: Reads what its caller wants to see next, as it is behind this commit.
 
     Raises:
         LeaseError: The thread is another's by now, or the tree is driven under another one's lease (`lease_lost`).
@@ -86,9 +109,10 @@ def commit(tx: Tx, wanted: RuntimeCommit, held: Held, *, now_us: int, ids: Calla
             (`revision_conflict`), or something was to begin where nothing does any more (`scope_closed`).
     """
     leases.check(tx, held.thread_id, held.epoch)
+    tx = RowCache(tx)
     known = _look_up(tx, wanted, held.epoch)
     if known is not None:
-        return known
+        return known if look is None else known._replace(seen=look(tx))
     root = _lock(tx, wanted.locks, wanted.expected)
     if root["thread_id"] != held.thread_id:
         raise leases.lost(held.thread_id, held.epoch, f"agent run {wanted.root_id!r} is not driven under it")
@@ -98,7 +122,7 @@ def commit(tx: Tx, wanted: RuntimeCommit, held: Held, *, now_us: int, ids: Calla
     if at.looks_again:  # now, as a scope that a request closes takes nothing back of what was committed with it
         regrant(at)
     _keep(tx, wanted, at.result, epoch=held.epoch, now_us=now_us)
-    return Committed(at.result, again=False)
+    return Committed(at.result, again=False, seen=None if look is None else look(tx))
 
 
 def _keep(tx: Tx, wanted: RuntimeCommit, result: dict[str, Any], *, epoch: int, now_us: int) -> None:

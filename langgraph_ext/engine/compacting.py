@@ -12,7 +12,7 @@ from typing import Any
 from langgraph_ext.engine.contexts import Head
 from langgraph_ext.engine.runtimes import Runtime
 
-__all__ = ["PROMPT", "cut_of", "request_of", "tokens_of_text"]
+__all__ = ["PROMPT", "cut_of", "is_too_large", "request_of", "tokens_of_text"]
 
 PROMPT = (
     "You keep the memory of an agent. Summarise the conversation below for the agent, who will go on with it and will "
@@ -32,18 +32,21 @@ def tokens_of_text(text: str) -> int:
     return -(-len(text) // _CHARACTERS)
 
 
-def cut_of(compaction: Mapping[str, Any], head: Head, sizes: Sequence[tuple[int, str, int]], tokens: int) -> int | None:
-    """The last row of what is to be summarised next; None if nothing is.
+def is_too_large(compaction: Mapping[str, Any], tokens: int) -> bool:
+    """Whether a request of so many tokens is above the soft limit."""
+    soft = compaction["soft_tokens"]
+    return soft is not None and tokens > soft
+
+
+def cut_of(compaction: Mapping[str, Any], head: Head, sizes: Sequence[tuple[int, str, int]]) -> int | None:
+    """The last row of what is to be summarised next; None if nothing can be.
 
     Args:
-        compaction: The release's.
+        compaction: The release's, of a request that is too large.
         head: Where the context stands.
         sizes: Seq, kind and tokens of the rows of its window.
-        tokens: Of the request.
     """
     soft = compaction["soft_tokens"]
-    if soft is None or tokens <= soft or not sizes:
-        return None
     groups = _groups(sizes)
     if len(groups) < 2:
         return None  # what came last stays: there is nothing before it

@@ -45,6 +45,10 @@ class Head(NamedTuple):
     tokens: int
     """Of the window, estimated."""
 
+    def grown(self, rows: int, tokens: int) -> Head:
+        """Where it stands with so many more."""
+        return self._replace(upto=self.upto + rows, tokens=self.tokens + tokens)
+
 
 EMPTY = Head(0, 0, None, 0)
 
@@ -78,12 +82,15 @@ class Append(OfTask):
         last = at.tx.maybe("agent_message_last", agent_task_id=self.agent_task_id)
         seq = 0 if last is None else last["seq"]
         moved(int(seq == self.after), "context", self.agent_task_id, f"at revision {seq}", "continued")
-        append(at, self.agent_task_id, self.entries)
+        _append(at, self.agent_task_id, self.entries, last)
 
 
 def append(at: Applying, agent_task_id: str, entries: Iterable[Mapping[str, Any]]) -> None:
     """Add messages to a context, wherever it stands."""
-    last = at.tx.maybe("agent_message_last", agent_task_id=agent_task_id)
+    _append(at, agent_task_id, entries, at.tx.maybe("agent_message_last", agent_task_id=agent_task_id))
+
+
+def _append(at: Applying, agent_task_id: str, entries: Iterable[Mapping[str, Any]], last: Row | None) -> None:
     seq, total = (0, 0) if last is None else (last["seq"], last["total"])
     for entry in entries:
         seq += 1
@@ -106,12 +113,12 @@ def append(at: Applying, agent_task_id: str, entries: Iterable[Mapping[str, Any]
     at.result["context"] = seq
 
 
-def head_of(tx: Tx, agent_task_id: str) -> Head:
-    """Where an agent task's context stands."""
+def head_of(tx: Tx, agent_task_id: str, *, summaries: bool = True) -> Head:
+    """Where an agent task's context stands; `summaries`: whether it may have any."""
     last = tx.maybe("agent_message_last", agent_task_id=agent_task_id)
     if last is None:
         return EMPTY
-    summary = tx.maybe("agent_message_summary", agent_task_id=agent_task_id)
+    summary = tx.maybe("agent_message_summary", agent_task_id=agent_task_id) if summaries else None
     if summary is None:
         return Head(last["seq"], 0, None, last["total"])
     covered = tx.one("agent_message_total", agent_task_id=agent_task_id, seq=summary["covers"])["total"]
@@ -124,20 +131,22 @@ def sizes_of(tx: Tx, agent_task_id: str, head: Head) -> list[tuple[int, str, int
     return [(row["seq"], row["kind"], row["tokens"]) for row in rows]
 
 
-def messages_of(tx: Tx, operation: Operation, serde: Serde | None) -> list[dict[str, Any]]:
+def messages_of(tx: Tx, operation: Operation, serde: Serde | None, *, after: int | None = None) -> list[dict[str, Any]]:
     """The messages that an operation's request names: its window, and what of the inbox goes with it; plain.
 
     Args:
         tx: The transaction.
         operation: Its request holds `task`, `covers`, `summary`, `upto` and `steering`, as react.py writes it.
         serde: Decodes what of the inbox is no JSON.
+        after: Only those behind this row: what is before it is known. None: from the window's beginning.
     """
     request = operation.request
     task_id, summary = request["task"], request["summary"]
     found = []
-    if summary is not None:
+    if summary is not None and after is None:
         found += stored_messages(tx, task_id, after=summary - 1, upto=summary)
-    window = stored_messages(tx, task_id, after=request["covers"], upto=request["upto"])
+    behind = request["covers"] if after is None else after
+    window = stored_messages(tx, task_id, after=behind, upto=request["upto"])
     found += [each for each in window if each[1] != "summary"]
     messages = [message for _, _, message, _ in found]
     if entries := request.get("steering"):

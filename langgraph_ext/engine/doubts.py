@@ -33,11 +33,15 @@ class Resolve(OfOperation):
     """What it came to; None: nothing was done, and it is called again."""
 
     def apply(self, at: Applying) -> None:
-        """Take that for its outcome, or have it called again. A clock that stood for a person goes on."""
+        """Take that for its outcome, or have it called again.
+
+        A clock that stood for a person goes on, unless nothing can be done before another doubt is settled, too.
+        """
         operation = operation_of(at.tx, self.operation_id)
         moved(int(operation.is_in_doubt), "operation", self.operation_id, operation.state, "in doubt")
         at.gate(operation.agent_run_id)
-        at.tx.run("agent_run_unpause", root_id=at.root_id, now_us=at.now_us)
+        if self.outcome is None or not self._is_one_of_several(at):
+            at.tx.run("agent_run_unpause", root_id=at.root_id, now_us=at.now_us)
         if self.outcome is None:
             count = at.tx.run("agent_operation_reopen", operation_id=self.operation_id)
             moved(count, "operation", self.operation_id, operation.state, "called again")
@@ -45,6 +49,10 @@ class Resolve(OfOperation):
             unknown, completed = OperationState.UNKNOWN, OperationState.COMPLETED
             move_operation(at, self.operation_id, unknown, completed, after=[], outcome=self.outcome)
         at.event("operation.resolved", operation_id=self.operation_id, happened=self.outcome is not None)
+
+    def _is_one_of_several(self, at: Applying) -> bool:
+        rows = map(Operation.from_row, at.tx.all("agent_operations_live", root_id=at.root_id))
+        return any(each.is_in_doubt and each.operation_id != self.operation_id for each in rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,14 +9,13 @@ Everything is begun from rows, so a turn that a conflict ends is made again from
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from langgraph_ext.database import Tx
 from langgraph_ext.engine.activation import Activation
-from langgraph_ext.engine.applying import operation_of
 from langgraph_ext.engine.closing import STOPPED
 from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit
 from langgraph_ext.engine.control import Close, Finish, Succeed
@@ -24,6 +23,7 @@ from langgraph_ext.engine.operations import CallLoop, has_work, loss_of
 from langgraph_ext.engine.program import Program
 from langgraph_ext.engine.recovery import check, take_over
 from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Tree, read_tree
+from langgraph_ext.engine.runtimes import Runtime, Seen, refresh
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.tickets import DEADLINE
@@ -59,6 +59,12 @@ class Driver:
         self._root_id = root_id
         self._held = held
         self._loops: dict[str, asyncio.Task[None]] = {}
+        self._made = 0
+        """Commits that were asked for."""
+        self._seen: tuple[int, Seen | None] = (0, None)
+        """What was seen behind one of them, and which."""
+        self._to_call: set[str] = set()
+        """Operations whose first call was put on record with another commit, and is to be made here."""
         self._hint = asyncio.Event()
 
     def look(self) -> None:
@@ -88,21 +94,48 @@ class Driver:
 
     async def _turns(self) -> None:
         while True:
-            self._hint.clear()
-            self._collect()
-            tree = await self._store.read(_seen, self._root_id, self._held)
+            tree, runtime = await self._newest()
             if tree.root.status.ended:
                 return
             if await self._control(tree):
                 continue
             self._start_loops(tree)
-            task = _first_ready(tree)
-            if task is not None:
-                await Activation(self._store, self._program, task, self._held).run()
+            if runtime is not None:
+                activation = Activation(self._commit, self._program, runtime, self._refreshed, self._look)
+                await activation.run()
             elif self._loops:
                 await self._wait(tree)
             else:
                 return
+
+    async def _newest(self) -> Seen:
+        """The tree as it is: seen behind the last commit of this driver, if nobody has asked anything since."""
+        is_asked = self._hint.is_set()
+        self._hint.clear()
+        self._collect()
+        made, seen = self._seen
+        self._seen = (0, None)  # once: somebody else may write meanwhile
+        if seen is None or is_asked or made != self._made:
+            seen = await self._store.read(_checked, self._held, self._look)
+        return seen
+
+    def _look(self, tx: Tx) -> Seen:
+        """Read the tree, and what the behaviour may look at whose turn it is."""
+        tree = read_tree(tx, self._root_id, tickets=False)
+        task = None if tree.root.status.ended else _first_ready(tree)
+        return Seen(tree, None if task is None else self._refreshed(tx, task))
+
+    def _refreshed(self, tx: Tx, task: AgentTask) -> Runtime:
+        """Read what a task's behaviour may look at."""
+        behaviour = self._program.behaviour(task.behaviour, task.version)
+        return refresh(
+            tx,
+            task.agent_task_id,
+            spec=self._program.spec,
+            live=self._program.live,
+            serde=self._store.serde,
+            context=getattr(behaviour, "reads_context", False),
+        )
 
     # -- control
 
@@ -154,13 +187,16 @@ class Driver:
         for operation in tree.operations.values():
             run = tree.runs[operation.agent_run_id]
             is_new = operation.operation_id not in self._loops
-            if is_new and has_work(operation) and run.status is AgentStatus.RUNNING:
-                self._loops[operation.operation_id] = asyncio.ensure_future(self._run_loop(operation))
+            is_dispatched = operation.state is OperationState.DISPATCHED and operation.operation_id in self._to_call
+            if is_new and (has_work(operation) or is_dispatched) and run.status is AgentStatus.RUNNING:
+                self._to_call.discard(operation.operation_id)
+                loop = self._run_loop(operation, is_dispatched=is_dispatched)
+                self._loops[operation.operation_id] = asyncio.ensure_future(loop)
 
-    async def _run_loop(self, operation: Operation) -> None:
-        loop = CallLoop(self._program, self._commit, self._read_operation)
+    async def _run_loop(self, operation: Operation, *, is_dispatched: bool) -> None:
+        loop = CallLoop(self._program, self._commit, self._look)
         with suppress(ConflictError):  # somebody was first, or the scope closes: the next turn reads where it stands
-            await loop.run(operation)
+            await loop.run(operation, is_dispatched=is_dispatched)
 
     def _collect(self) -> None:
         """Forget loops that have ended, and raise what one has met."""
@@ -204,22 +240,26 @@ class Driver:
 
     # -- the store
 
-    async def _commit(self, wanted: RuntimeCommit) -> Committed:
-        return await self._store.commit(wanted, self._held)
+    async def _commit(self, wanted: RuntimeCommit, look: Callable[[Tx], Any] | None = None) -> Committed:
+        self._made += 1
+        made = self._made
+        committed = await self._store.commit(wanted, self._held, look)
+        if isinstance(committed.seen, Seen):
+            self._seen = (made, committed.seen)
+        if not committed.again:
+            self._to_call.update(committed.result.get("dispatched", ()))
+        return committed
 
     async def _read(self) -> Tree:
-        return await self._store.read(partial(read_tree, tickets=False), self._root_id)
-
-    async def _read_operation(self, operation_id: str) -> Operation:
-        return await self._store.read(operation_of, operation_id)
+        return await self._store.read(partial(read_tree, root_id=self._root_id, tickets=False))
 
 
-def _seen(tx: Tx, root_id: str, held: Held) -> Tree:
-    """A tree, for who drives it: what looks like a wait, or a slow call, may be another worker's by now."""
-    tree = read_tree(tx, root_id, tickets=False)
-    if not tree.root.status.ended:
+def _checked(tx: Tx, held: Held, look: Callable[[Tx], Seen]) -> Seen:
+    """What a driver looks at; what looks like a wait, or a slow call, may be another worker's by now."""
+    seen = look(tx)
+    if not seen.tree.root.status.ended:
         leases.check(tx, *held)
-    return tree
+    return seen
 
 
 def _first_ready(tree: Tree) -> AgentTask | None:

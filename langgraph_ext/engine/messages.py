@@ -6,7 +6,9 @@ Plain messages are what `message_to_dict` writes: `{"type", "data"}`. Everything
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 from langchain_core.messages import (
@@ -14,6 +16,8 @@ from langchain_core.messages import (
     AIMessageChunk,
     BaseMessage,
     HumanMessage,
+    InvalidToolCall,
+    ToolCall,
     ToolMessage,
     convert_to_messages,
     message_to_dict,
@@ -37,6 +41,7 @@ __all__ = [
     "plain",
     "result_message",
     "revived",
+    "sendable",
     "steering_message",
     "summary_message",
     "text_message",
@@ -52,6 +57,9 @@ _TRUNCATED = frozenset(
 _FINISH = ("finish_reason", "stop_reason", "stopReason", "done_reason", "status")
 """Where providers say why an answer ended."""
 
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""A tool's name that every provider takes."""
+
 
 class Asked(NamedTuple):
     """One tool call of a decision, as the model wrote it."""
@@ -59,7 +67,7 @@ class Asked(NamedTuple):
     call_id: str
     name: str
     args: dict[str, Any] | None
-    """None: they are not the JSON of an object."""
+    """None: they are not the JSON of an object, or of one that cannot be stored."""
 
 
 def plain(message: BaseMessage) -> dict[str, Any]:
@@ -95,7 +103,7 @@ def input_messages(value: Any) -> list[dict[str, Any]]:
         InvalidArgument: It is nothing of that, or empty.
     """
     given = value.get("messages") if isinstance(value, Mapping) and set(value) == {"messages"} else value
-    if isinstance(given, str):
+    if isinstance(given, str) and given:
         given = [{"role": "user", "content": given}]
     if not isinstance(given, list) or not given:
         raise InvalidArgument(
@@ -131,40 +139,62 @@ def answer_of(pieces: Sequence[AIMessage], operation_id: str) -> AIMessage:
     """
     chunks = [each for each in pieces if isinstance(each, AIMessageChunk)]
     if not chunks:  # a model that does not stream
-        return with_call_ids(pieces[0].model_copy(deep=True), operation_id)
+        answer = pieces[0].model_copy(deep=True)
+        lost = [call for call in answer.tool_calls if not _is_storable(call["args"])]
+        answer.tool_calls = [call for call in answer.tool_calls if call not in lost]
+        answer.invalid_tool_calls += [_invalid(call["name"], call["id"], json.dumps(call["args"])) for call in lost]
+        return with_call_ids(answer, operation_id)
     whole = add_ai_message_chunks(chunks[0], *chunks[1:]) if len(chunks) > 1 else chunks[0]
     fields = whole.model_dump(exclude={"type", "tool_call_chunks", "chunk_position"})
     if whole.tool_call_chunks:
         fields["tool_calls"], fields["invalid_tool_calls"] = [], []
         for piece in whole.tool_call_chunks:
-            args = _arguments(piece["args"])
-            call = {"name": piece["name"], "id": piece["id"]}
-            if args is None or not piece["name"]:
-                fields["invalid_tool_calls"].append(
-                    {**call, "type": "invalid_tool_call", "args": piece["args"], "error": "not the JSON of an object"}
-                )
+            name, call_id, args = piece["name"], piece["id"], _arguments(piece["args"])
+            if args is None or not name:
+                fields["invalid_tool_calls"].append(_invalid(name, call_id, piece["args"]))
             else:
-                fields["tool_calls"].append({**call, "type": "tool_call", "args": args})
+                fields["tool_calls"].append(ToolCall(name=name, args=args, id=call_id, type="tool_call"))
     return with_call_ids(AIMessage(**fields), operation_id)
 
 
 def with_call_ids(answer: AIMessage, operation_id: str) -> AIMessage:
     """The same answer, in which every tool call has an id that no other one has."""
-    seen: set[str] = set()
     calls = [*answer.tool_calls, *answer.invalid_tool_calls]
-    for number, call in enumerate(calls):
+    given = {call["id"] for call in calls}
+    made = (_call_id(operation_id, number) for number in count())
+    seen: set[str | None] = set()
+    for call in calls:
         if not call["id"] or call["id"] in seen:
-            call["id"] = f"call_{operation_id}_{number}"
-        seen.add(str(call["id"]))
+            call["id"] = next(each for each in made if each not in given)
+        seen.add(call["id"])
     return answer
+
+
+def _call_id(operation_id: str, number: int) -> str:
+    """One that every provider takes, whatever ids look like here: OpenAI's are at most 40 characters."""
+    return "call_" + canonical.digest(f"{operation_id}:{number}".encode()).removeprefix("sha256:")[:24]
 
 
 def _arguments(text: str | None) -> dict[str, Any] | None:
     try:
         found = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and _is_storable(found) else None
+
+
+def _is_storable(args: dict[str, Any]) -> bool:
+    """Whether they can be: Python reads NaN, halves of characters, and longer integers than there are here."""
+    try:
+        canonical.encode(args)
+    except TypeError:
+        return False
+    return True
+
+
+def _invalid(name: str | None, call_id: str | None, args: str | None) -> InvalidToolCall:
+    error = "not the JSON of an object"
+    return InvalidToolCall(name=name, args=args, id=call_id, error=error, type="invalid_tool_call")
 
 
 def fault_of(answer: AIMessage) -> str | None:
@@ -197,6 +227,41 @@ def asked_for(answer: AIMessage) -> list[Asked]:
     """The tool calls of an answer: those that can be read, then the others, each in their order."""
     calls = [Asked(str(each["id"]), each["name"], dict(each["args"])) for each in answer.tool_calls]
     return calls + [Asked(str(each["id"]), str(each["name"]), None) for each in answer.invalid_tool_calls]
+
+
+def sendable(messages: Iterable[BaseMessage], tools: Collection[str]) -> list[BaseMessage]:
+    """A history as every provider takes it back, whatever its model has written.
+
+    A call that could not be read is sent as one all the same, with what was written as its argument: many integrations
+    leave it out, and then its result belongs to nothing; others send what servers cannot read either. A tool that there
+    is not is called what a tool may be called.
+
+    Args:
+        messages: The history.
+        tools: Names of the tools that are offered; those are sent as they are.
+    """
+    return [_sendable(each, tools) for each in messages]
+
+
+def _sendable(message: BaseMessage, tools: Collection[str]) -> BaseMessage:
+    if isinstance(message, ToolMessage) and message.name is not None:
+        name = _tool_name(message.name, tools)
+        return message if name == message.name else message.model_copy(update={"name": name})
+    if not isinstance(message, AIMessage):
+        return message
+    if not message.invalid_tool_calls and all(call["name"] in tools for call in message.tool_calls):
+        return message
+    calls = [call | {"name": _tool_name(call["name"], tools)} for call in message.tool_calls]
+    for call in message.invalid_tool_calls:
+        name, args = _tool_name(call["name"] or "", tools), {"not_json": call["args"] or ""}
+        calls.append(ToolCall(name=name, args=args, id=call["id"], type="tool_call"))
+    return message.model_copy(update={"tool_calls": calls, "invalid_tool_calls": []})
+
+
+def _tool_name(name: str, tools: Collection[str]) -> str:
+    if name in tools or _TOOL_NAME.fullmatch(name):
+        return name
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:64] or "unnamed"
 
 
 def result_message(call_id: str, name: str, outcome: Mapping[str, Any] | None) -> dict[str, Any]:

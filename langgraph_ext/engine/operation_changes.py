@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph_ext import canonical
 from langgraph_ext.engine import closing, limits, tickets
 from langgraph_ext.engine.applying import Applying, OfOperation, OfTask, agent_run_of, moved, operation_of
 from langgraph_ext.engine.beginning import begin_operation
@@ -57,6 +56,11 @@ class Begin(OfTask):
     its spec's default, and what else is called is `repeatable`."""
     on_unknown: str | None = None
     """Who finds that out: a person (`ask`), or the spec's function (`reconcile`). None: what waits for it is told."""
+    dispatch: bool = False
+    """Whether its first call is put on record with it, as there are no hooks to ask; if a ticket is free for it, and no
+    limit in the way: what becomes of it otherwise is decided when it asks for them."""
+    claims_upto: int | None = None
+    """As of `Allow`, if it is dispatched."""
 
     def apply(self, at: Applying) -> None:
         """Note the intent; one that is on record under this purpose stays as it is."""
@@ -71,6 +75,8 @@ class Begin(OfTask):
             on_unknown=self.on_unknown,
         )
         at.result.setdefault("operations", {})[self.purpose] = operation_id
+        if self.dispatch:
+            _dispatch_at_once(at, operation_of(at.tx, operation_id), self.claims_upto)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +110,7 @@ class Allow(OfOperation):
         move_operation(at, self.operation_id, OperationState.PREPARED, target, request=self.request, before=self.before)
         if target is OperationState.READY:
             _open_call(at, operation, 1)
-        if self.claims_upto is not None:
-            columns = {"run": at.run, "operation_id": self.operation_id, "upto": self.claims_upto}
-            at.tx.run("agent_steering_claim", **columns, now_us=at.now_us)
+        _claim(at, self.operation_id, self.claims_upto)
 
     def _leads_to_nothing(self, at: Applying, operation: Operation) -> bool:
         """Whether no decision may follow a summary, so that none is written: that closes its scope (rule E12)."""
@@ -166,9 +170,7 @@ class SaveRaw(OfOperation):
     def apply(self, at: Applying) -> None:
         """Store it. In a closing scope its hooks are skipped, and it is the outcome."""
         operation = operation_of(at.tx, self.operation_id)
-        answer: Any = {"digest": canonical.digest(canonical.encode_plain(self.raw))}  # the operation has it whole
-        if self.partial is not None:
-            answer["partial"] = self.partial
+        answer: Any = {} if self.partial is None else {"partial": self.partial}  # the operation has the rest
         _close_call(at, self.operation_id, self.number, CallState.SETTLED, answer, self.usage)
         limits.count_tokens(at, operation, self.usage)
         _settle(at, operation, self.raw, self.after)
@@ -234,10 +236,33 @@ class CompleteOperation(OfOperation):
         move_operation(at, self.operation_id, OperationState.RAW, OperationState.COMPLETED, **columns)
 
 
-def _open_call(at: Applying, operation: Operation, number: int) -> None:
-    """Put a call on record; it may be made once this is committed."""
+def _dispatch_at_once(at: Applying, operation: Operation, claims_upto: int | None) -> None:
+    """Freeze an operation that begins with this commit, and put its first call on record, if nothing is in the way."""
+    if operation.state is not OperationState.PREPARED or limits.exceeded(at, operation) is not None:
+        return
+    if operation.kind == "model":
+        ticket = tickets.ticket_of(at, operation.operation_id)
+        planned = tickets.plan(at.root, agent_run_of(at.tx, operation.agent_run_id), ticket, now_us=at.now_us)
+        if planned.decision is not Decision.RESERVE:
+            return
+        tickets.ask(at, operation.operation_id, operation.agent_run_id)
+    _open_call(at, operation, 1, before=[])
+    _claim(at, operation.operation_id, claims_upto)
+    at.result.setdefault("dispatched", []).append(operation.operation_id)
+
+
+def _claim(at: Applying, operation_id: str, upto: int | None) -> None:
+    """The messages of the inbox that are in a frozen request are its own."""
+    if upto is not None:
+        columns = {"run": at.run, "operation_id": operation_id, "upto": upto}
+        at.tx.run("agent_steering_claim", **columns, now_us=at.now_us)
+
+
+def _open_call(at: Applying, operation: Operation, number: int, *, before: Any = None) -> None:
+    """Put a call on record; it may be made once this is committed. `before`: of an operation that was prepared."""
     columns = {"operation_id": operation.operation_id, "number": number, "epoch": at.epoch}
-    move_operation(at, operation.operation_id, OperationState.READY, OperationState.DISPATCHED, tries=number)
+    expected = OperationState.READY if before is None else OperationState.PREPARED
+    move_operation(at, operation.operation_id, expected, OperationState.DISPATCHED, tries=number, before=before)
     at.tx.run("agent_call_open", **columns, now_us=at.now_us)
     limits.count_call(at, operation)
     at.event("call.dispatched", **columns)

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
 
-from langgraph_ext.engine.applying import Change, Ref
+from langgraph_ext.database import Tx
+from langgraph_ext.engine.applying import Change, Ref, operation_of
 from langgraph_ext.engine.cancelled import is_told_to_stop
 from langgraph_ext.engine.commits import Committed, RuntimeCommit
 from langgraph_ext.engine.doubts import Doubt, Resolve
@@ -27,6 +30,7 @@ from langgraph_ext.engine.operation_changes import (
 )
 from langgraph_ext.engine.program import Denied, Failed, NotKnown, Program
 from langgraph_ext.engine.rows import Operation
+from langgraph_ext.engine.runtimes import Seen
 from langgraph_ext.engine.states import OperationState
 from langgraph_ext.errors import LangGraphExtError
 from langgraph_ext.ledger.not_done import EffectNotDone
@@ -42,8 +46,17 @@ def has_work(operation: Operation) -> bool:
     return operation.state in _HAS_WORK or (operation.is_in_doubt and operation.on_unknown == "reconcile")
 
 
-Commit = Callable[[RuntimeCommit], Awaitable[Committed]]
-Read = Callable[[str], Awaitable[Operation]]
+Look = Callable[[Tx], Any]
+Commit = Callable[[RuntimeCommit, Look | None], Awaitable[Committed]]
+
+
+class Written(NamedTuple):
+    """What a step has come to."""
+
+    again: bool
+    """Whether it was committed before, by another call."""
+    operation: Operation
+    """As it is behind it."""
 
 
 class CallLoop:
@@ -52,33 +65,39 @@ class CallLoop:
     Args:
         program: Hooks and calls.
         commit: Writes under the driver's lease.
-        read: An operation as it is stored.
+        look: Reads the tree, behind each commit: it may be this loop's last, and then the driver goes on with it.
     """
 
-    def __init__(self, program: Program, commit: Commit, read: Read) -> None:
+    def __init__(self, program: Program, commit: Commit, look: Look) -> None:
         self._program = program
         self._commit = commit
-        self._read = read
+        self._look = look
 
-    async def run(self, operation: Operation) -> None:
-        """Take it as far as it goes: to its outcome, or to where it waits for a ticket."""
+    async def run(self, operation: Operation, *, is_dispatched: bool = False) -> None:
+        """Take it as far as it goes: to its outcome, or to where it waits for a ticket.
+
+        Args:
+            operation: As it was read.
+            is_dispatched: Whether its driver has put its call on record already, for it to be made here.
+        """
+        if is_dispatched:
+            operation = await self._call(operation, operation.tries)
         while has_work(operation):
             if operation.state is OperationState.RAW:
-                await self._ask_after(operation)
+                operation = await self._ask_after(operation)
             elif operation.state is OperationState.UNKNOWN:
-                await self._find_out(operation)
+                operation = await self._find_out(operation)
             else:
                 number = operation.tries + 1
                 is_new = operation.state is OperationState.PREPARED
-                committed = await (self._ask_before(operation) if is_new else self._dispatch(operation, number))
-                operation = await self._read(operation.operation_id)
+                written = await (self._ask_before(operation) if is_new else self._dispatch(operation, number))
+                operation = written.operation
                 # A call that another worker has put on record, now or under this key before, is that worker's.
-                is_own = not committed.again and operation.tries == number
+                is_own = not written.again and operation.tries == number
                 if is_own and operation.state is OperationState.DISPATCHED:
-                    await self._call(operation, number)
-            operation = await self._read(operation.operation_id)
+                    operation = await self._call(operation, number)
 
-    async def _ask_before(self, operation: Operation) -> Committed:
+    async def _ask_before(self, operation: Operation) -> Written:
         decided = await self._program.before(operation)
         operation_id = operation.operation_id
         if isinstance(decided, Denied):
@@ -93,43 +112,40 @@ class CallLoop:
                 needs_ticket=self._program.needs_ticket(operation),
                 claims_upto=decided.claims_upto,
             )
-        return await self._write(operation, f"model-ready:{operation_id}", change)
+        return await self._write(operation, f"model-ready:{operation_id}", change, is_last=False)
 
-    async def _dispatch(self, operation: Operation, number: int) -> Committed:
+    async def _dispatch(self, operation: Operation, number: int) -> Written:
         dispatch = Dispatch(operation_id=operation.operation_id, number=number)
-        return await self._write(operation, f"call:{operation.operation_id}:{number}", dispatch)
+        return await self._write(operation, f"call:{operation.operation_id}:{number}", dispatch, is_last=False)
 
-    async def _call(self, operation: Operation, number: int) -> None:
-        """Make the call that is on record."""
+    async def _call(self, operation: Operation, number: int) -> Operation:
+        """Make the call that is on record; the operation as it is then."""
         operation_id = operation.operation_id
-        pause: float | None = None
         usage: dict[str, Any] | None = None
-        partial: Any = None
+        came: Any = None
         try:
             raw = await self._answer(operation, number)
             usage = self._program.usage_of(operation, raw)
         except asyncio.CancelledError:
-            await self._commit(loss_of(operation))
+            await self._commit(loss_of(operation), None)
             raise
         except NotKnown:
-            await self._commit(loss_of(operation, again=False))
-            return
+            return self._seen_in(await self._commit(loss_of(operation, again=False), self._look), operation)
         except Exception as error:  # noqa: BLE001 - whatever a model or a tool raises is its outcome
             pause = self._program.retry_after(operation, number, error)
             code, message = _told(error)
-            partial = error.partial if isinstance(error, Failed) else None
-            raw = error_outcome(code, message)
+            came = error.partial if isinstance(error, Failed) else None
             if pause is not None:
-                failed = FailTry(operation_id=operation_id, number=number, code=code, message=message, partial=partial)
-                await self._write(operation, f"call-failed:{operation_id}:{number}", failed, as_read=False)
-        if pause is None:
-            after: list[object] | None = None if self._program.asks_after(operation) else []
-            saved = SaveRaw(
-                operation_id=operation_id, number=number, raw=raw, after=after, usage=usage, partial=partial
-            )
-            await self._write(operation, f"call-raw:{operation_id}:{number}", saved, as_read=False)
-        elif pause > 0:
-            await asyncio.sleep(pause)
+                failed = FailTry(operation_id=operation_id, number=number, code=code, message=message, partial=came)
+                key = f"call-failed:{operation_id}:{number}"
+                operation = (await self._write(operation, key, failed, as_read=False, is_last=False)).operation
+                if pause > 0:
+                    await asyncio.sleep(pause)
+                return operation
+            raw = error_outcome(code, message)
+        after: list[object] | None = None if self._program.asks_after(operation) else []
+        saved = SaveRaw(operation_id=operation_id, number=number, raw=raw, after=after, usage=usage, partial=came)
+        return (await self._write(operation, f"call-raw:{operation_id}:{number}", saved, as_read=False)).operation
 
     async def _answer(self, operation: Operation, number: int) -> Any:
         """What the call answers, if it can be stored. One that ends as if it were cancelled has failed."""
@@ -141,13 +157,13 @@ class CallLoop:
             raise RuntimeError("the call was cancelled, and nobody has asked for that") from None
         return outcome_of(raw)
 
-    async def _ask_after(self, operation: Operation) -> None:
+    async def _ask_after(self, operation: Operation) -> Operation:
         answered = await self._program.after(operation)
         operation_id = operation.operation_id
         change = CompleteOperation(operation_id=operation_id, after=answered.after, outcome=answered.outcome)
-        await self._write(operation, f"complete:{operation_id}", change)
+        return (await self._write(operation, f"complete:{operation_id}", change)).operation
 
-    async def _find_out(self, operation: Operation) -> None:
+    async def _find_out(self, operation: Operation) -> Operation:
         """Ask the release's function what came of a call of which nobody knows; a person, if that cannot tell."""
         operation_id = operation.operation_id
         change: Change
@@ -160,13 +176,33 @@ class CallLoop:
             if isinstance(error, asyncio.CancelledError) and is_told_to_stop():
                 raise
             change = Doubt(operation_id=operation_id)
-        await self._write(operation, f"reconciled:{operation_id}:{operation.tries}", change)
+        return (await self._write(operation, f"reconciled:{operation_id}:{operation.tries}", change)).operation
 
-    async def _write(self, operation: Operation, key: str, change: Change, *, as_read: bool = True) -> Committed:
-        """Commit a step; `as_read` if the operation must be as it was read, which it need not be behind its call."""
+    async def _write(
+        self, operation: Operation, key: str, change: Change, *, as_read: bool = True, is_last: bool = True
+    ) -> Written:
+        """Commit a step.
+
+        Args:
+            operation: As it was read.
+            key: The commit's.
+            change: What it writes.
+            as_read: Whether the operation must be as it was read, which it need not be behind its call.
+            is_last: Whether the loop has most likely come to its end with it, and the driver goes on.
+        """
         expected = {Ref.operation(operation.operation_id): operation.revision} if as_read else {}
         wanted = RuntimeCommit(root_id=operation.root_id, key=key, changes=(change,), expected=expected)
-        return await self._commit(wanted)
+        alone = partial(operation_of, operation_id=operation.operation_id)
+        committed = await self._commit(wanted, self._look if is_last else alone)
+        return Written(committed.again, self._seen_in(committed, operation))
+
+    def _seen_in(self, committed: Committed, operation: Operation) -> Operation:
+        """The operation, as it is behind a commit. One that is consumed has ended, and nothing of it is left to do."""
+        if isinstance(committed.seen, Operation):
+            return committed.seen
+        seen: Seen = committed.seen
+        known = seen.tree.operations.get(operation.operation_id)
+        return known or replace(operation, state=OperationState.COMPLETED)
 
 
 def _resolved(operation_id: str, outcome: Any) -> Resolve:

@@ -4,8 +4,10 @@
                          ▲    │ too large                                 └─▶ validate_output ─▶ completed
                          └── compact_context                                    └─▶ (again, with what is wrong)
 
-`interpret_response` and `consume_results` are gone through at once when the answer, or the last result, is there: what
-is committed with them is where they lead to. Everything is prepared here and committed by the driver.
+A task stands at `call_model`, `compact_context` or `wait_batch`, where it waits; or at `prepare_model`, if its history
+is too large. The other phases are gone through at once: what they decide is committed with where they lead to. So a
+round is two outcomes: a decision with its tool calls, and their results with the next model operation. Everything is
+prepared here and committed by the driver.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ class React:
         self, input: Any, continuation: Mapping[str, Any] | None, runtime: Runtime
     ) -> AsyncGenerator[Outcome, dict[str, Any]]:
         """Go on from where the task stands."""
-        at = dict(continuation or {"protocol": PROTOCOL, "phase": "prepare_context", "role": runtime.task.role, "n": 0})
+        start = {"protocol": PROTOCOL, "phase": "prepare_context", "role": runtime.task.role, "n": 0}
+        at = dict(continuation or start)
         while True:
             outcome = _PHASES[at["phase"]](input, at, runtime)
             yield outcome
@@ -69,44 +72,84 @@ class React:
 
 
 def _prepare_context(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
-    """Its own history, and what it was told since: chosen here, up to a watermark."""
-    changes: tuple[Change, ...] = ()
-    upto = runtime.context.upto
-    if upto == 0:
-        entries = tuple({"kind": "input", "message": each, "tokens": tokens_of(each)} for each in input_messages(input))
-        changes = (Append(agent_task_id=runtime.task.agent_task_id, after=0, entries=entries),)
-        upto = len(entries)
-    steering = [each.entry for each in runtime.steering if not each.claimed]
-    return Progress(continuation=_on(at, "prepare_model", context=upto, steering=steering), changes=changes)
+    """Its input, which begins its history."""
+    entries = tuple({"kind": "input", "message": each, "tokens": tokens_of(each)} for each in input_messages(input))
+    return _next_model(at, runtime, entries)
 
 
 def _prepare_model(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
-    """The next model operation, or a step of the compaction that it needs first."""
-    task_id, role = runtime.task.agent_task_id, runtime.spec["roles"][at["role"]]
-    steering = [each for each in runtime.steering if each.entry in at["steering"]]
-    tokens = runtime.context.tokens + sum(tokens_of(each.message) for each in steering)
+    """A history that is too large, or has just been compacted."""
+    return _next_model(at, runtime, ())
+
+
+def _next_model(
+    at: dict[str, Any],
+    runtime: Runtime,
+    entries: tuple[dict[str, Any], ...],
+    *changes: Change,
+    key: str | None = None,
+) -> Outcome:
+    """The next model operation, or a step of the compaction that it needs first.
+
+    Args:
+        at: Where the task stands.
+        runtime: What it may look at.
+        entries: What its history grows by.
+        changes: What is committed with that.
+        key: The commit's.
+    """
+    task, head = runtime.task, runtime.context
+    if entries:
+        append = Append(agent_task_id=task.agent_task_id, after=head.upto, entries=entries)
+        head = head.grown(len(entries), sum(each["tokens"] for each in entries))
+        changes = (*changes, append)
+    role = runtime.spec["roles"][at["role"]]
+    steering = [each for each in runtime.steering if not each.claimed]  # up to here: what comes later waits
+    tokens = head.tokens + sum(tokens_of(each.message) for each in steering)
     tokens += compacting.tokens_of_text(role["system_prompt"] or "")
-    cut = compacting.cut_of(runtime.spec["compaction"], runtime.context, runtime.sizes, tokens)
+    if compacting.is_too_large(runtime.spec["compaction"], tokens):
+        if entries:  # where it may be cut is read behind that
+            return Progress(continuation=_on(at, "prepare_model"), changes=changes, key=key)
+        cut = compacting.cut_of(runtime.spec["compaction"], head, runtime.sizes)
+        if cut is not None:
+            return _compact(at, runtime, cut)
     n = at["n"] + 1
-    if cut is not None:
-        purpose = f"compaction:{n}:{runtime.context.upto}"
-        request = compacting.request_of(runtime, at["role"], cut)
-        name = runtime.spec["compaction"]["model"] or role["model"]
-        begin = Begin(agent_task_id=task_id, purpose=purpose, kind="compaction", name=name, request=request)
-        return _waiting(_on(at, "compact_context", purpose=purpose), purpose, begin)
     purpose = f"business-model:{n}"
     request = {
         "role": at["role"],
-        "task": task_id,
-        "covers": runtime.context.covers,
-        "summary": runtime.context.summary,
-        "upto": runtime.context.upto,
-        "steering": at["steering"],
+        "task": task.agent_task_id,
+        "covers": head.covers,
+        "summary": head.summary,
+        "upto": head.upto,
+        "steering": [each.entry for each in steering],
         "tools": role["tools"],
         "tokens": tokens,
     }
-    begin = Begin(agent_task_id=task_id, purpose=purpose, kind="model", name=role["model"], request=request)
-    return _waiting(_on(at, "call_model", n=n, purpose=purpose), purpose, begin)
+    hard = runtime.spec["compaction"]["hard_tokens"]
+    begin = Begin(
+        agent_task_id=task.agent_task_id,
+        purpose=purpose,
+        kind="model",
+        name=role["model"],
+        request=request,
+        dispatch=not runtime.spec["hooks"]["before_model"] and (hard is None or tokens <= hard),
+        claims_upto=max((each.entry for each in steering), default=None),
+    )
+    return _waiting(_on(at, "call_model", n=n, purpose=purpose), purpose, *changes, begin, key=key)
+
+
+def _compact(at: dict[str, Any], runtime: Runtime, cut: int) -> Outcome:
+    """A step of a compaction: the rows up to the cut become a summary."""
+    compaction, role = runtime.spec["compaction"], runtime.spec["roles"][at["role"]]
+    purpose = f"compaction:{at['n'] + 1}:{runtime.context.upto}"
+    begin = Begin(
+        agent_task_id=runtime.task.agent_task_id,
+        purpose=purpose,
+        kind="compaction",
+        name=compaction["model"] or role["model"],
+        request=compacting.request_of(runtime, at["role"], cut),
+    )
+    return _waiting(_on(at, "compact_context", purpose=purpose), purpose, begin)
 
 
 def _compact_context(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
@@ -116,6 +159,9 @@ def _compact_context(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcom
         return _waiting(at, at["purpose"])
     if "error" in operation.outcome:
         return Fail(code="compaction_failed", message=_told(operation), continuation=_on(at, "completed"))
+    if not answer_text(_answer_in(operation)):
+        message = "the summary holds no text"
+        return Fail(code="compaction_failed", message=message, continuation=_on(at, "completed"))
     entry = {
         "kind": "summary",
         "operation_id": operation.operation_id,
@@ -123,8 +169,8 @@ def _compact_context(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcom
         "covers": operation.request["upto"],
     }
     append = Append(agent_task_id=runtime.task.agent_task_id, after=runtime.context.upto, entries=(entry,))
-    now = _on(at, "prepare_model", context=runtime.context.upto + 1)
-    return Progress(continuation=now, changes=(append, Consume(operation_id=operation.operation_id)))
+    changes = (append, Consume(operation_id=operation.operation_id))
+    return Progress(continuation=_on(at, "prepare_model"), changes=changes)
 
 
 def _call_model(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
@@ -142,27 +188,24 @@ def _call_model(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
 def _interpret_response(operation: Operation, at: dict[str, Any], runtime: Runtime) -> Outcome:
     """Accept a decision: what it says, its ticket, and its tool calls as a batch."""
     answer = _answer_in(operation)
-    accepted = [*_steering_in(operation, runtime), _decision(operation)]
-    changes: list[Change] = [
-        Append(agent_task_id=runtime.task.agent_task_id, after=runtime.context.upto, entries=tuple(accepted)),
-        ConsumeTicket(operation_id=operation.operation_id),
-    ]
-    calls, batch = asked_for(answer), operation.operation_id
-    key = f"accept-model:{operation.operation_id}"
+    accepted = (*_steering_in(operation, runtime), _decision(operation))
+    consume = ConsumeTicket(operation_id=operation.operation_id)
+    key, batch = f"accept-model:{operation.operation_id}", operation.operation_id
+    calls = asked_for(answer)
     if not calls:
-        return Progress(continuation=_on(at, "validate_output"), changes=tuple(changes), key=key)
+        return _validate_output(answer, operation, at, runtime, accepted, consume, key)
+    append = Append(agent_task_id=runtime.task.agent_task_id, after=runtime.context.upto, entries=accepted)
     cut_off = is_truncated(answer)
-    members = tuple(member_of(each, number, at, runtime, cut_off) for number, each in enumerate(calls))
     freeze = FreezeBatch(
         operation_id=batch,
         agent_task_id=runtime.task.agent_task_id,
-        members=members,
+        members=tuple(member_of(each, number, at, runtime, cut_off) for number, each in enumerate(calls)),
         serial=not runtime.spec["parallel_tools"],
     )
     return Wait(
         continuation=_on(at, "wait_batch", batch=batch),
         condition=conditions.batch_settled(batch),
-        changes=(*changes, freeze),
+        changes=(append, consume, freeze),
         key=key,
     )
 
@@ -177,37 +220,49 @@ def _wait_batch(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
 
 
 def _consume_results(batch: BatchRow, at: dict[str, Any], runtime: Runtime) -> Outcome:
-    append = Append(agent_task_id=runtime.task.agent_task_id, after=runtime.context.upto, entries=result_entries(batch))
-    changes = (append, ConsumeBatch(operation_id=batch.batch_id))
+    """The results, in the decision's order, become part of the history; once."""
+    entries, consume = result_entries(batch), ConsumeBatch(operation_id=batch.batch_id)
     if _are_the_answer(batch.members, runtime):
+        append = Append(agent_task_id=runtime.task.agent_task_id, after=runtime.context.upto, entries=entries)
         last = revived([batch.members[-1].result or {}])[0]
-        return Complete(output=last.content, continuation=_on(at, "completed"), changes=changes)
-    key = f"consume-batch:{batch.batch_id}"
-    return Progress(continuation=_on(at, "prepare_context"), changes=changes, key=key)
+        return Complete(output=last.content, continuation=_on(at, "completed"), changes=(append, consume))
+    return _next_model(_round_over(at), runtime, entries, consume, key=f"consume-batch:{batch.batch_id}")
 
 
 def _are_the_answer(members: tuple[Member, ...], runtime: Runtime) -> bool:
     """Whether the tools' results are given back as they are: all of them are of tools that say so, and none failed."""
     tools = runtime.spec["tools"]
-    return all(
-        each.outcome is not None and "value" in each.outcome and tools[each.name]["return_direct"] for each in members
-    )
+    return all(_has_worked(each) and tools[each.name]["return_direct"] for each in members)
 
 
-def _validate_output(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
+def _has_worked(member: Member) -> bool:
+    """Whether its tool has answered; one that says of itself that it has failed has not."""
+    if member.outcome is None or "value" not in member.outcome:
+        return False
+    return bool(member.outcome["value"]["message"]["data"].get("status") != "error")
+
+
+def _validate_output(
+    answer: AIMessage,
+    operation: Operation,
+    at: dict[str, Any],
+    runtime: Runtime,
+    accepted: tuple[dict[str, Any], ...],
+    consume: ConsumeTicket,
+    key: str,
+) -> Outcome:
     """The answer, if it is what the spec says it is to be; else what is wrong with it is fed back (rule E16)."""
-    operation = runtime.operations[at["purpose"]]
-    text, schema = answer_text(_answer_in(operation)), runtime.spec["output_schema"]
-    consume = Consume(operation_id=operation.operation_id)
-    if schema is None:
-        return Complete(output=text, continuation=_on(at, "completed"), changes=(consume,))
-    checked = checked_answer(text, schema, None if runtime.live is None else runtime.live.output_type)
-    if not checked.diagnostics:
-        return Complete(output=checked.value, continuation=_on(at, "completed"), changes=(consume,))
-    message = text_message(feedback(checked.diagnostics))
-    entry = {"kind": "feedback", "message": message, "tokens": tokens_of(message)}
-    append = Append(agent_task_id=runtime.task.agent_task_id, after=runtime.context.upto, entries=(entry,))
-    return Progress(continuation=_on(at, "prepare_context"), changes=(append, consume))
+    text, schema = answer_text(answer), runtime.spec["output_schema"]
+    over = Consume(operation_id=operation.operation_id)
+    value, diagnostics = text, list[str]()
+    if schema is not None:
+        value, diagnostics = checked_answer(text, schema, None if runtime.live is None else runtime.live.output_type)
+    if not diagnostics:
+        append = Append(agent_task_id=runtime.task.agent_task_id, after=runtime.context.upto, entries=accepted)
+        return Complete(output=value, continuation=_on(at, "completed"), changes=(append, consume, over))
+    message = text_message(feedback(diagnostics))
+    told = {"kind": "feedback", "message": message, "tokens": tokens_of(message)}
+    return _next_model(_round_over(at), runtime, (*accepted, told), consume, over, key=key)
 
 
 _PHASES = {
@@ -216,21 +271,24 @@ _PHASES = {
     "compact_context": _compact_context,
     "call_model": _call_model,
     "wait_batch": _wait_batch,
-    "validate_output": _validate_output,
 }
 
-_ROUND = ("purpose", "batch", "steering")
+_ROUND = ("purpose", "batch")
 """What a continuation names of one round."""
 
 
 def _on(at: Mapping[str, Any], phase: str, **more: Any) -> dict[str, Any]:
-    """The continuation of the next phase; a new round begins with nothing of the last."""
-    kept = {name: value for name, value in at.items() if phase != "prepare_context" or name not in _ROUND}
-    return kept | {"phase": phase} | more
+    """The continuation of another phase."""
+    return {**at, "phase": phase, **more}
 
 
-def _waiting(at: dict[str, Any], purpose: str, *changes: Change) -> Wait:
-    return Wait(continuation=at, condition=conditions.operations_ended(purpose), changes=changes)
+def _round_over(at: Mapping[str, Any]) -> dict[str, Any]:
+    """The same continuation, with nothing of its round: another one begins."""
+    return {name: value for name, value in at.items() if name not in _ROUND}
+
+
+def _waiting(at: dict[str, Any], purpose: str, *changes: Change, key: str | None = None) -> Wait:
+    return Wait(continuation=at, condition=conditions.operations_ended(purpose), changes=changes, key=key)
 
 
 def _answer_in(operation: Operation) -> AIMessage:

@@ -159,6 +159,7 @@ class OperationRecord:
 
     operation_id: str
     agent_run_id: str
+    agent_task_id: str
     purpose: str
     kind: str
     name: str
@@ -166,6 +167,8 @@ class OperationRecord:
     idempotency_key: str
     in_doubt: bool
     """Whether nobody knows if its last call did anything, and that is to be found out."""
+    on_unknown: str | None
+    """By whom: a person (`ask`), or the tool's function (`reconcile`); else nobody asks, and the model is told."""
     request: Any
     outcome: Any
     """`{"value": …}` or `{"error": {"code", "message"}}`; None until it has ended."""
@@ -177,12 +180,14 @@ class OperationRecord:
         return cls(
             operation_id=operation.operation_id,
             agent_run_id=operation.agent_run_id,
+            agent_task_id=operation.agent_task_id,
             purpose=operation.purpose,
             kind=operation.kind,
             name=operation.name,
             state=operation.state,
             idempotency_key=operation.idempotency_key,
             in_doubt=operation.is_in_doubt,
+            on_unknown=operation.on_unknown,
             request=operation.request,
             outcome=operation.outcome,
             calls=calls,

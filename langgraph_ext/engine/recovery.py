@@ -8,8 +8,8 @@ nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from langgraph_ext import canonical
 from langgraph_ext.engine.applying import Applying, Change, OfTask, Ref, moved
 from langgraph_ext.engine.commits import RuntimeCommit
 from langgraph_ext.engine.moves import wake
@@ -57,9 +57,8 @@ def take_over(tree: Tree, epoch: int) -> RuntimeCommit | None:
     if not changes:
         return None
     # Not the root's revision alone: under one epoch a tree may be taken over again, by a driver whose database failed.
-    rows = [*((each.agent_task_id, each.revision) for each in tree.tasks.values())]
-    rows += [(each.operation_id, each.revision) for each in tree.operations.values()]
-    stands = canonical.digest(canonical.encode([tree.root.revision, *map(list, rows)]))
+    rows: list[Any] = [tree.root, *tree.tasks.values(), *tree.operations.values()]
+    stands = ".".join(str(each.revision) for each in rows)
     key = f"recover:{tree.root.root_id}:{epoch}:{stands}"
     expected = {Ref.task(each.agent_task_id): each.revision for each in tree.tasks.values()}
     return RuntimeCommit(root_id=tree.root.root_id, key=key, changes=tuple(changes), expected=expected)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage, get_buffer_string
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, get_buffer_string
 from langchain_core.runnables.config import run_in_executor
 
 from langgraph_ext.engine import compacting, hooks
@@ -81,6 +82,8 @@ class ReleaseProgram:
         self.live = release.live
         self._factories = behaviours.require(self.spec)
         self._made: dict[tuple[str, int], Behaviour] = {}
+        self._windows: dict[str, tuple[Any, int, list[BaseMessage]]] = {}
+        """By task: the window that its model was sent last, up to which row, and its messages."""
         self._store = store
 
     def behaviour(self, name: str, version: int) -> Behaviour:
@@ -219,14 +222,27 @@ class ReleaseProgram:
         request = operation.request
         if "messages" in request:
             return revived(request["messages"])
-        stored = await self._store.read(messages_of, operation, self._store.serde)
         if operation.kind == "compaction":
+            stored = await self._store.read(messages_of, operation, self._store.serde)
             prompt = self.spec["compaction"]["system_prompt"] or compacting.PROMPT
             return [SystemMessage(prompt), HumanMessage(get_buffer_string(revived(stored)))]
         prompt = self.spec["roles"][request["role"]]["system_prompt"]
         if self.spec["output_schema"] is not None:
             prompt = "\n\n".join(filter(None, (prompt, of_answer(self.spec["output_schema"]))))
-        return ([SystemMessage(prompt)] if prompt else []) + revived(stored)
+        return [*([SystemMessage(prompt)] if prompt else []), *await self._window(operation)]
+
+    async def _window(self, operation: Operation) -> list[BaseMessage]:
+        """The part of a history that a request names. Of the window before, only what is new is read."""
+        request = operation.request
+        key = request["task"], request["covers"], request["summary"]
+        known, upto, sent = self._windows.get(request["task"], (None, 0, []))
+        after = upto if known == key and upto <= request["upto"] else None
+        read = partial(messages_of, operation=operation, serde=self._store.serde, after=after)
+        found = revived(await self._store.read(read))
+        messages = found if after is None else [*sent, *found]
+        told = len(request.get("steering") or ())  # these are not in the history yet
+        self._windows[request["task"]] = (key, request["upto"], messages[: len(messages) - told])
+        return messages
 
     # -- calls
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, Self
 
 from langgraph_ext import canonical
@@ -36,15 +38,17 @@ class _Record:
     @classmethod
     def from_row(cls, row: Row) -> Self:
         """The record that a row holds."""
-        held: dict[str, Any] = {}
-        for field in fields(cls):  # type: ignore[arg-type]  # a dataclass, all of them
-            value = row[field.name]
-            if field.name in cls._json:
-                value = decoded(value)
-            elif field.name in cls._states:
-                value = cls._states[field.name](value)
-            held[field.name] = value
-        return cls(**held)
+        readers = _readers(cls)  # type: ignore[arg-type]  # a class can be hashed
+        return cls(**{name: row[column] if read is None else read(row[column]) for name, column, read in readers})
+
+
+@cache
+def _readers(cls: type[_Record]) -> tuple[tuple[str, str, Callable[[Any], Any] | None], ...]:
+    """How each field is made of its column, `input_data` of `input`; None: as it is."""
+    names = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # a dataclass, all of them
+    return tuple(
+        (name, name.removesuffix("_data"), decoded if name in cls._json else cls._states.get(name)) for name in names
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +67,13 @@ class AgentRun(_Record):
     release: str
     """The digest of its release."""
     input_digest: str
-    input: Any
+    input_data: bytes
+    """Canonical JSON; decoded by who needs it, as this is read at every step."""
     status: AgentStatus
     reason: str | None
     """Code of what closed it."""
     message: str | None
-    output: Any
+    output_data: bytes | None
     loop_limit: int
     consumed: int
     reserved: int
@@ -85,8 +90,18 @@ class AgentRun(_Record):
     created_us: int
     ended_us: int | None
 
-    _json = frozenset({"input", "output", "limits"})
+    _json = frozenset({"limits"})
     _states = {"status": AgentStatus}  # noqa: RUF012 - a ClassVar of the base
+
+    @property
+    def input(self) -> Any:
+        """What it was started with."""
+        return decoded(self.input_data)
+
+    @property
+    def output(self) -> Any:
+        """What it has come to; None unless it succeeded."""
+        return decoded(self.output_data)
 
     @property
     def is_root(self) -> bool:
@@ -114,14 +129,20 @@ class AgentTask(_Record):
     ready_seq: int
     epoch: int | None
     revision: int
-    input: Any
+    input_data: bytes
+    """As of an agent run."""
     continuation: Any
     condition: Any
     output: Any
     error: Any
 
-    _json = frozenset({"input", "continuation", "condition", "output", "error"})
+    _json = frozenset({"continuation", "condition", "output", "error"})
     _states = {"state": TaskState}  # noqa: RUF012
+
+    @property
+    def input(self) -> Any:
+        """What it begins with."""
+        return decoded(self.input_data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
 
 from langgraph_ext.database import Tx
 from langgraph_ext.engine.batches import BatchRow, batch_of
 from langgraph_ext.engine.contexts import EMPTY, Head, Steered, head_of, sizes_of, steered
 from langgraph_ext.engine.releases import Live
-from langgraph_ext.engine.rows import AgentTask, Operation
+from langgraph_ext.engine.rows import AgentTask, Operation, Tree
 from langgraph_ext.ledger.encoded import Serde
 
-__all__ = ["Runtime", "refresh"]
+__all__ = ["Runtime", "Seen", "refresh"]
 
 
 @dataclass(slots=True)
@@ -29,29 +29,32 @@ class Runtime:
     """The release's tools and the rest that lives, to be looked at and never called."""
     context: Head = EMPTY
     sizes: Sequence[tuple[int, str, int]] = ()
-    """Seq, kind and tokens of its context's window, if that is so large that it may have to be compacted."""
+    """Seq, kind and tokens of its context's window, if that is so large that it has to be compacted."""
     batch: BatchRow | None = None
     """That its continuation names."""
     steering: Sequence[Steered] = ()
     """Messages that nobody has claimed, and those that the request of the operation has that its continuation names."""
 
+    def become(self, other: Runtime) -> None:
+        """Show what another one shows: the behaviour keeps the one that it was given."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(other, each.name))
 
-def refresh(
-    tx: Tx,
-    agent_task_id: str,
-    runtime: Runtime | None,
-    *,
-    spec: Any,
-    live: Live | None,
-    serde: Serde | None,
-    context: bool,
-) -> Runtime:
+
+class Seen(NamedTuple):
+    """What a driver looks at, at one read point."""
+
+    tree: Tree
+    runtime: Runtime | None
+    """Of the task whose turn it is; None if it is none's."""
+
+
+def refresh(tx: Tx, agent_task_id: str, *, spec: Any, live: Live | None, serde: Serde | None, context: bool) -> Runtime:
     """Read what a behaviour may look at.
 
     Args:
         tx: The transaction.
         agent_task_id: Its task.
-        runtime: Where to write it; None: a new one.
         spec: The release's definition.
         live: What lives of it.
         serde: Decodes what of the inbox is no JSON.
@@ -60,8 +63,7 @@ def refresh(
     task = AgentTask.from_row(tx.one("agent_task_get", agent_task_id=agent_task_id))
     rows = tx.all("agent_operations_live", root_id=task.root_id)
     own = [Operation.from_row(row) for row in rows if row["agent_task_id"] == agent_task_id]
-    found = Runtime(task, {each.purpose: each for each in own}, spec, live) if runtime is None else runtime
-    found.task, found.operations = task, {each.purpose: each for each in own}
+    found = Runtime(task, {each.purpose: each for each in own}, spec, live)
     if context:
         _read_context(tx, found, task.continuation or {}, serde)
     return found
@@ -69,9 +71,9 @@ def refresh(
 
 def _read_context(tx: Tx, runtime: Runtime, at: Mapping[str, Any], serde: Serde | None) -> None:
     task = runtime.task
-    runtime.context = head_of(tx, task.agent_task_id)
     soft = runtime.spec["compaction"]["soft_tokens"]
-    is_large = soft is not None and runtime.context.tokens > soft // 2
+    runtime.context = head_of(tx, task.agent_task_id, summaries=soft is not None)
+    is_large = soft is not None and at.get("phase") == "prepare_model"
     runtime.sizes = sizes_of(tx, task.agent_task_id, runtime.context) if is_large else ()
     runtime.batch = None if at.get("batch") is None else batch_of(tx, at["batch"])
     operation = runtime.operations.get(at.get("purpose") or "")

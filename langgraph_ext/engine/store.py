@@ -38,9 +38,9 @@ class Store:
         self.clock_us = clock_us
         self.ids = ids
 
-    async def commit(self, wanted: RuntimeCommit, held: Held) -> Committed:
+    async def commit(self, wanted: RuntimeCommit, held: Held, look: Callable[[Tx], object] | None = None) -> Committed:
         """As `commits.commit`, by the store's clock and ids."""
-        return await self.transact(commit, wanted, held, now_us=self.clock_us(), ids=self.ids)
+        return await self.transact(commit, wanted, held, now_us=self.clock_us(), ids=self.ids, look=look)
 
     async def transact(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `fn(tx, …)` as one transaction."""

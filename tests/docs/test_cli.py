@@ -18,6 +18,7 @@ COMMANDS = [
     "events",
     "resolve-effect",
     "recover",
+    "resolve-operation",
     "budget",
     "verify",
     "doctor",
@@ -27,7 +28,7 @@ COMMANDS = [
     "steer",
     "crash-test",
 ]
-NEEDS_A_RUN = {"resolve-effect", "recover", "cancel", "steer"}
+NEEDS_A_RUN = {"resolve-effect", "recover", "resolve-operation", "cancel", "steer"}
 """They change one: tests of their own run them."""
 
 

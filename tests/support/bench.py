@@ -37,10 +37,10 @@ class StrikingStore(Store):
 
     strikes: list[Strike]
 
-    async def commit(self, wanted: RuntimeCommit, held: Held) -> Committed:
+    async def commit(self, wanted: RuntimeCommit, *rest: Any, **more: Any) -> Committed:
         for strike in self.strikes:
             strike(wanted, "before")
-        committed = await super().commit(wanted, held)
+        committed = await super().commit(wanted, *rest, **more)
         for strike in self.strikes:
             strike(wanted, "after")
         return committed

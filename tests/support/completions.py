@@ -109,9 +109,14 @@ def stalls(after_chunks: int, answer: Answer, seconds: float) -> Answer:
 
 
 @contextmanager
-def completions(*script: Step) -> Iterator[Completions]:
-    """Serve the script until the block is left; then no thread and no connection is left either."""
-    server = Completions(script)
+def completions(*script: Step, keeps: bool = False) -> Iterator[Completions]:
+    """Serve the script until the block is left; then no thread and no connection is left either.
+
+    Args:
+        script: The replies.
+        keeps: Whether connections are kept open for the next request, as the API does; else each is closed.
+    """
+    server = Completions(script, keeps=keeps)
     try:
         yield server
     finally:
@@ -126,16 +131,19 @@ class Completions(socketserver.ThreadingTCPServer):
         url: What a client takes for its base URL.
         requests: The bodies received, in order. The n-th is given the n-th reply; one that has none is refused with
             400, which clients do not repeat.
+        connections: How many there have been.
     """
 
     daemon_threads = False  # else closing would not wait for them
     request_queue_size = 128
 
-    def __init__(self, script: Sequence[Step]) -> None:
+    def __init__(self, script: Sequence[Step], *, keeps: bool = False) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.port = int(self.server_address[1])
         self.url = f"http://127.0.0.1:{self.port}/v1"
         self.requests: list[Request] = []
+        self.connections = 0
+        self.keeps = keeps
         self._script = tuple(script)
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
@@ -172,6 +180,7 @@ class Completions(socketserver.ThreadingTCPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
             self._open.add(request)
+            self.connections += 1
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
@@ -187,7 +196,7 @@ class Completions(socketserver.ThreadingTCPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers one request. The connection is not kept: a client on a later event loop could not use it."""
+    """Answers one request, or more that come over one connection."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -196,6 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
         length = int(self.headers["Content-Length"])
         body = self.rfile.read(length)
         if len(body) < length:
+            self.close_connection = True
             return None  # the client has left
         if self.path != "/v1/chat/completions":
             return self._refuse(refuses(404, f"no such path: {self.path}"))
@@ -208,6 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
         if request.get("stream"):
             return self._stream(reply, _chunks(reply, head, request))
         if reply.stall is not None and not self._pause(reply.stall[1]):
+            self.close_connection = True
             return None
         return self._send(200, _whole(reply, head), cut=reply.cut is not None)
 
@@ -219,6 +230,7 @@ class _Handler(BaseHTTPRequestHandler):
         sent = json.dumps(body).encode()
         self._begin(status, {"Content-Type": "application/json", "Content-Length": str(len(sent)), **(headers or {})})
         self.wfile.write(sent[: len(sent) // 2] if cut else sent)
+        self.close_connection |= cut
 
     def _stream(self, answer: Answer, chunks: list[Any]) -> None:
         cut, ending = answer.cut or (len(chunks), None)
@@ -226,11 +238,13 @@ class _Handler(BaseHTTPRequestHandler):
         self._begin(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
         for n, chunk in enumerate([*chunks, None]):
             if n == stall and not self._pause(seconds):
-                return
+                ending = "closed"
+                break
             if n == cut or chunk is None:
                 break
             self._event(json.dumps(chunk))
         if ending == "closed":
+            self.close_connection = True
             return
         if ending == "error":
             self._event(json.dumps(_error("the server had an error", None)))
@@ -240,7 +254,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _begin(self, status: int, headers: dict[str, str]) -> None:
         self.send_response(status)
-        for name, value in {**headers, "Connection": "close"}.items():
+        kept = {} if cast(Completions, self.server).keeps else {"Connection": "close"}
+        for name, value in {**headers, **kept}.items():
             self.send_header(name, value)
         self.end_headers()
 

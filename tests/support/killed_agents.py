@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from langgraph_ext.engine import conditions
-from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit
+from langgraph_ext.engine.commits import Committed, RuntimeCommit
 from langgraph_ext.engine.granting import ConsumeTicket
 from langgraph_ext.engine.operation_changes import Begin
 from langgraph_ext.engine.outcomes import Complete, Progress, Runtime, Wait
@@ -104,12 +104,12 @@ class KilledStore(StrikingStore):
     kind = ""
     left = 0
 
-    async def commit(self, wanted: RuntimeCommit, held: Held) -> Committed:
+    async def commit(self, wanted: RuntimeCommit, *rest: Any, **more: Any) -> Committed:
         if kind_of(wanted.key) == self.kind:
             self.left -= 1
             if self.left == 0:
                 self.strike()
-        return await super().commit(wanted, held)
+        return await super().commit(wanted, *rest, **more)
 
     def strike(self) -> None:
         """Arm what kills, or kill."""

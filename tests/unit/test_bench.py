@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import react as bench_react
 from bench import run as bench_run
 from bench.bars import BARS, JUDGED_ROUNDS, Bar, Verdict, bar_of, judge
 from bench.cases import CASES, Case
@@ -183,3 +184,26 @@ def test_a_smoke_run_of_every_case_fills_every_column(tmp_path: Path, monkeypatc
     table_rows = [line for line in page.read_text("utf-8").splitlines() if "**" in line and line.startswith("| ")]
     assert len(told["ratios"]) == len(table_rows)
     assert [page, data] == sorted(tmp_path.iterdir(), reverse=True)
+
+
+def test_a_tiny_run_of_the_agents_gives_a_ratio_for_every_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every side drives the same agent to its answer, one at a time and at once, and leaves nothing behind."""
+    monkeypatch.setattr("gc.collect", lambda: 0)
+    tiny = ["--rounds", "2", "--turns", "2", "--runs", "1", "--at-once", "2", "--dir", str(tmp_path)]
+    assert 0 == bench_react.main(tiny)
+    lines = capsys.readouterr().out.splitlines()
+    count = len(bench_react.MEASURES)
+    measures, commits, caveat = lines[2 : 2 + count], *lines[2 + count : 4 + count]
+    assert [*bench_react.MEASURES] == [line[:32].strip() for line in measures]
+    assert [2] * count == [line.count(" – ") for line in measures]
+    assert float(commits.removeprefix("commits of the engine in a turn: ")) > 1
+    assert caveat.startswith("warning: 2 rounds are too few")
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("wrong", ["--turns 1", "--rounds 0", "--at-once none"])
+def test_a_run_of_agents_refuses_sizes_that_give_no_numbers(wrong: str) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        bench_react.main(wrong.split())

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from langgraph_ext.database import Tx
 from langgraph_ext.engine.rows import AgentRun, Operation, Tree, read_tree
 from langgraph_ext.engine.states import AgentStatus, CallState, TaskState, TicketState
 from langgraph_ext.ledger.records import RunStatus
+from tests.support.simulated.histories import check_transcript
 from tests.support.simulated.witness import calls_of
 
 __all__ = ["check_end"]
@@ -25,9 +28,16 @@ _RUN_STATUS = {
 def check_end(tx: Tx, roots: Sequence[str], say: Callable[[str], None]) -> None:
     """Look at the trees once more."""
     for root_id in roots:
-        tree = read_tree(tx, root_id)
-        for found in (*_of_root(tx, tree.root), *_of_tree(tree), *_of_calls(tx, tree), *_of_steering(tx, tree)):
+        tree = _whole(tx, root_id)
+        checks = (_of_root(tx, tree.root), _of_tree(tree), _of_calls(tx, tree), _of_steering(tx, tree))
+        for found in chain(*checks, check_transcript(tx, root_id)):
             say(f"{root_id} at its end: {found}")
+
+
+def _whole(tx: Tx, root_id: str) -> Tree:
+    """A tree with those of its operations, too, that are consumed."""
+    rows = map(Operation.from_row, tx.all("agent_operations_of_tree", root_id=root_id))
+    return replace(read_tree(tx, root_id), operations={each.operation_id: each for each in rows})
 
 
 def _of_root(tx: Tx, root: AgentRun) -> Iterator[str]:
@@ -58,7 +68,7 @@ def _of_tree(tree: Tree) -> Iterator[str]:
         first.state is TaskState.SUCCEEDED
     ) and tree.root.reason != "stopped":
         yield f"the agent run is {tree.root.status} ({tree.root.reason}), and its task {first.state}"
-    if tree.root.status is AgentStatus.SUCCEEDED:
+    if tree.root.status is AgentStatus.SUCCEEDED and first.behaviour != "react":
         models = [each for each in tree.operations.values() if each.kind == "model"]
         if tree.root.output != len(models) or tree.root.output != tree.root.input["rounds"]:
             yield f"its output is {tree.root.output!r}, and {len(models)} models were asked"
@@ -68,7 +78,7 @@ def _of_calls(tx: Tx, tree: Tree) -> Iterator[str]:
     models = 0
     for operation in tree.operations.values():
         calls = calls_of(tx, operation.operation_id)
-        models += len(calls) if operation.kind == "model" else 0
+        models += len(calls) if operation.kind in ("model", "compaction") else 0
         yield from _of_operation(operation, calls)
     if models != tree.root.model_calls:
         yield f"it counts {tree.root.model_calls} calls of models, and there are {models}"
@@ -80,7 +90,8 @@ def _of_operation(operation: Operation, calls: Sequence[Any]) -> Iterator[str]:
     states = [CallState(each["state"]) for each in calls]
     if CallState.OPEN in states or CallState.SETTLED in states[:-1]:
         yield f"the calls of {operation.purpose} are {states}"
-    if operation.policy == "once" and CallState.INTERRUPTED in states[:-1]:
+    told = operation.on_unknown in ("ask", "reconcile")  # then somebody has said that it was not done
+    if operation.policy == "once" and not told and CallState.INTERRUPTED in states[:-1]:
         yield f"{operation.purpose} may be called once, and was called again: {states}"
 
 
@@ -91,7 +102,7 @@ def _of_steering(tx: Tx, tree: Tree) -> Iterator[str]:
         (entry, each.operation_id)
         for each in tree.operations.values()
         if each.tries or tree.tickets.get(each.operation_id)
-        for entry in each.request.get("steered", ())
+        for entry in each.request.get("steered", each.request.get("steering", ()))
     ]
     claimed = sorted((entry, by) for entry, by in entries.items() if by is not None)
     if sorted(heard) != claimed:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from random import Random
 from typing import Any
 
@@ -19,7 +19,7 @@ from langgraph_ext.engine.states import OperationState
 from tests.support.agents import phase
 from tests.support.simulated.witness import Witness
 
-__all__ = ["ANY", "SimulatedProgram"]
+__all__ = ["ANY", "CallFailed", "SimulatedProgram", "Watched"]
 
 Yielded = AsyncGenerator[Outcome, dict[str, Any]]
 
@@ -112,6 +112,7 @@ class Watched:
 
     def __init__(self, behaviour: Any, process: int, database: Database, witness: Witness) -> None:
         self._behaviour = behaviour
+        self.reads_context = getattr(behaviour, "reads_context", False)
         self._process = process
         self._database = database
         self._witness = witness
@@ -132,7 +133,8 @@ class Watched:
                         return
                     revision = runtime.task.revision
                     answer = yield outcome
-                    key = f"progress:{task.agent_task_id}:{revision}:{(outcome.continuation or {}).get('phase')}"
+                    named = f"progress:{task.agent_task_id}:{revision}:{(outcome.continuation or {}).get('phase')}"
+                    key = getattr(outcome, "key", None) or named
                     self._database.transact(self._witness.went_on, task.root_id, key)
         finally:
             self._active.discard(task.agent_task_id)
@@ -184,21 +186,29 @@ class SimulatedProgram:
         return Allowed({**operation.request, "steered": left}, ["yes"], max(left, default=None))
 
     async def call(self, operation: Operation, number: int) -> Any:
-        if operation.operation_id in self._calling:
-            self._witness.say(f"process {self._process} makes two calls of {operation.operation_id} at once")
-        policy = operation.policy
-        self._database.transact(self._witness.called, operation.operation_id, number, policy)
-        self._calling.add(operation.operation_id)
-        try:
+        with self._flying(operation, number):
             await self._take_time()
-        finally:
-            self._calling.discard(operation.operation_id)
         chance = self._rng.random()
         if chance < self._moods["retry"]:
             raise CallFailed
         if chance < self._moods["retry"] + self._moods["fail"]:
             raise ValueError("it never goes well")
         return {"value": {"purpose": operation.purpose, "number": number}}
+
+    @contextmanager
+    def _flying(self, operation: Operation, number: int) -> Iterator[None]:
+        """A call is made, and the witness knows of it until it has ended."""
+        operation_id = operation.operation_id
+        if operation_id in self._calling:
+            self._witness.say(f"process {self._process} makes two calls of {operation_id} at once")
+        self._database.transact(self._witness.called, operation_id, number, operation.policy)
+        self._calling.add(operation_id)
+        self._witness.takes_off(operation_id, self._process)
+        try:
+            yield
+        finally:
+            self._calling.discard(operation_id)
+            self._witness.lands(operation_id, self._process)
 
     def usage_of(self, operation: Operation, outcome: Any) -> dict[str, Any] | None:
         return None

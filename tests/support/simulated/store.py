@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from langgraph_ext.database import Database
+from langgraph_ext.database import Database, Tx
 from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit
 from langgraph_ext.engine.store import Store
 from langgraph_ext.errors import StoreError
@@ -71,9 +71,9 @@ class FaultyStore(Store):
         self.closed = False
         """Whether it does nothing any more: of a process that is long dead."""
 
-    async def commit(self, wanted: RuntimeCommit, held: Held) -> Committed:
+    async def commit(self, wanted: RuntimeCommit, held: Held, look: Callable[[Tx], object] | None = None) -> Committed:
         with self._witness.in_flight(wanted):
-            return await super().commit(wanted, held)
+            return await super().commit(wanted, held, look)
 
     async def transact(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return await self._queued(self._witness.watched(fn, args), args, kwargs)

@@ -6,6 +6,7 @@ raised where a worker could take it for an error of its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
@@ -14,7 +15,9 @@ from typing import Any
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine.commits import RuntimeCommit, commit
 from langgraph_ext.ledger.owners import Owner
+from tests.support.simulated.histories import Histories
 from tests.support.simulated.locks import Locking, Ref, order_of
+from tests.support.simulated.loop import PROCESS
 
 __all__ = ["Witness", "calls_of"]
 
@@ -74,10 +77,21 @@ class Witness:
         self._locking = Locking(rng)
         self._before: dict[str, Snapshot] = {}
         self._called: dict[tuple[str, int], int] = {}
+        self.acted: Counter[str] = Counter()
+        """How often each tool call was done outside, by operation."""
+        self._flying: set[tuple[str, int]] = set()
+        self._to_be_made: dict[str, tuple[str, int]] = {}
+        """Calls on record, by operation: of which tree, and by which process they are about to be made."""
+        self._histories = Histories(self.say)
+        self._with_history: set[str] = set()
 
     def say(self, what: str) -> None:
         """Something does not hold."""
         self.found.append(what)
+
+    def watch_history(self, root_id: str) -> None:
+        """A tree is one whose tasks keep histories."""
+        self._with_history.add(root_id)
 
     # -- transactions
 
@@ -118,11 +132,16 @@ class Witness:
         before = self._before.get(root_id, {})
         self._before[root_id] = now
         for (kind, row_id), row in now.items():
-            self._move(key, kind, row_id, before.get((kind, row_id)), row)
+            was = before.get((kind, row_id))
+            self._move(key, kind, row_id, was, row)
+            if kind == "operation" and row["tries"] > (0 if was is None else was["tries"]):
+                self._to_be_made[row_id] = root_id, PROCESS.get()
         for kind, row_id in before.keys() - now.keys():
             self.say(f"{key}: {kind} {row_id} is gone")
         self._gate(key, before, now)
         self._count(key, now)
+        if root_id in self._with_history:
+            self._histories.see(tx, root_id, key)
 
     def status_of(self, root_id: str) -> str:
         """Where a tree stood when it was seen last."""
@@ -133,10 +152,13 @@ class Witness:
         if before is None:
             return
         state = _TABLES[kind][2]
+        if kind == "operation" and before["state"] == "unknown" and before["on_unknown"] in ("ask", "reconcile"):
+            return  # until somebody finds out what came of it
         if before[state] in _TERMINAL[kind] and now[state] != before[state]:
             self.say(f"{key}: {kind} {row_id} was {before[state]} and is {now[state]}")
         for column in _ONCE[kind]:
-            if before[column] is not None and now[column] != before[column]:
+            is_kept = now[column] == before[column] or _waited(key, column, before, now)
+            if before[column] is not None and not is_kept:
                 self.say(f"{key}: {column} of {kind} {row_id} was {before[column]!r} and is {now[column]!r}")
         if kind == "operation":
             if before["state"] not in ("prepared",) and now["request"] != before["request"]:
@@ -171,6 +193,35 @@ class Witness:
 
     # -- outside calls
 
+    def takes_off(self, operation_id: str, process: int) -> None:
+        """A process makes a call."""
+        self._to_be_made.pop(operation_id, None)
+        self._flying.add((operation_id, process))
+
+    def lands(self, operation_id: str, process: int) -> None:
+        """Its call has ended."""
+        self._flying.discard((operation_id, process))
+
+    def died(self, process: int) -> None:
+        """Whatever it called, nothing more comes of it."""
+        self._flying = {each for each in self._flying if each[1] != process}
+        for root_id in {root_id for root_id, _ in self._to_be_made.values()}:
+            self.has_left(root_id, process)
+
+    def has_left(self, root_id: str, process: int) -> None:
+        """A process drives a tree no more: what it has not called by now, it never will."""
+        self._to_be_made = {key: each for key, each in self._to_be_made.items() if each != (root_id, process)}
+
+    def is_flying(self, operation_id: str) -> bool:
+        """Whether some process makes a call of it, or is about to."""
+        return operation_id in self._to_be_made or any(each == operation_id for each, _ in self._flying)
+
+    def act(self, operation_id: str, *, may_repeat: bool) -> None:
+        """A tool does what it does outside."""
+        self.acted[operation_id] += 1
+        if not may_repeat and self.acted[operation_id] > 1:
+            self.say(f"the tool of {operation_id} may act once, and has acted {self.acted[operation_id]} times")
+
     def called(self, tx: Tx, operation_id: str, number: int, policy: str) -> None:
         """A call is made: it is on record by now, and is made once."""
         times = self._called[operation_id, number] = self._called.get((operation_id, number), 0) + 1
@@ -194,6 +245,12 @@ class Witness:
         """A behaviour goes on behind a yield: what it yielded is committed (rule E6)."""
         if tx.maybe("agent_commit_get", root_id=root_id, commit_key=key) is None:
             self.say(f"a behaviour went past a yield, and {key} is not committed")
+
+
+def _waited(key: str, column: str, before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether a deadline is later because somebody was waited for, who has spoken with this commit."""
+    has_spoken = column == "deadline_us" and key.startswith(("resolve:", "reconciled:"))
+    return has_spoken and before[column] is not None and before[column] < now[column]
 
 
 def calls_of(tx: Tx, operation_id: str) -> list[Row]:

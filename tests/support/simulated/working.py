@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
@@ -59,38 +59,42 @@ class Process:
 
     Args:
         number: Its own; no other ever has it.
-        roots: The agent runs that it drives until they have ended.
+        programs: By agent run: what it drives each with, until it has ended.
+        tell: Asks somebody what came of the calls of an agent run that are in doubt.
         moods: `one_owner`: whether it is the same owner each time it takes a tree.
     """
 
     def __init__(
         self,
         number: int,
-        roots: Sequence[str],
+        programs: Mapping[str, SimulatedProgram],
+        tell: Callable[[str], None],
         store: FaultyStore,
-        program: SimulatedProgram,
         witness: Witness,
         rng: Random,
         moods: dict[str, Any],
     ) -> None:
         self.number = number
         self.store = store
-        self._roots = roots
-        self._program = program
+        self._programs = programs
+        self._tell = tell
         self._witness = witness
         self._rng = rng
         self._moods = moods
         self._renewing = Renewing(store)
         self._works: dict[str, Work] = {}
         self._taken = 0
+        self._is_asked = False
 
     async def live(self) -> None:
         """Drive every tree until it has ended."""
-        await asyncio.gather(*map(self._finish, self._roots))
+        await asyncio.gather(*map(self._finish, self._programs))
 
     async def _finish(self, root_id: str) -> None:
         while not await self._drive(root_id):
             await asyncio.sleep(self._rng.uniform(0.1, 2))
+            if self._is_asked:
+                self._tell(root_id)
 
     async def _drive(self, root_id: str) -> bool:
         """One stretch; whether the tree has ended."""
@@ -104,7 +108,10 @@ class Process:
         except Exception as error:  # noqa: BLE001 - nothing else may come out
             self._witness.say(f"driving {root_id} raised {type(error).__name__}: {error}")
             return True
-        if not tree.root.status.ended:
+        finally:
+            self._witness.has_left(root_id, self.number)
+        self._is_asked = any(each.is_in_doubt for each in tree.operations.values())
+        if not tree.root.status.ended and not self._is_asked:
             states = sorted(f"{each.purpose} {each.state}" for each in tree.operations.values())
             tasks = [str(each.state) for each in tree.tasks.values()]
             self._witness.say(f"{root_id} waits for what nobody does: tasks {tasks}, operations {states}")
@@ -115,5 +122,7 @@ class Process:
             self._taken += 1
             owner = owner_of(self.number, f"{self.number}.{self._taken}")
             renewing: Any = self._renewing
-            self._works[root_id] = Work(self.store, renewing, owner, self._program, RELEASE, root_id, ttl_us=TTL_US)
+            self._works[root_id] = Work(
+                self.store, renewing, owner, self._programs[root_id], RELEASE, root_id, ttl_us=TTL_US
+            )
         return self._works[root_id]

@@ -23,6 +23,8 @@ from langgraph_ext.ledger import control, inbox, leases
 from langgraph_ext.ledger.encoded import Encoded
 from langgraph_ext.ledger.records import CancelMode
 from tests.support.agents import entry_of
+from tests.support.simulated.clerk import Clerk, story_of
+from tests.support.simulated.doubting import tell
 from tests.support.simulated.endings import check_end
 from tests.support.simulated.loop import PROCESS, Stuck, VirtualLoop
 from tests.support.simulated.program import ANY, SimulatedProgram, any_ended
@@ -30,7 +32,7 @@ from tests.support.simulated.store import FaultyStore
 from tests.support.simulated.witness import Witness
 from tests.support.simulated.working import TTL_US, Process, owner_of
 
-__all__ = ["Event", "Outcome", "events_of", "simulate"]
+__all__ = ["Event", "Outcome", "events_of", "has_react", "simulate"]
 
 _BASE_US = 1_700_000_000_000_000
 _MOST_STEPS = 15_000
@@ -69,12 +71,18 @@ class Outcome(NamedTuple):
         return "\n".join(lines)
 
 
+def has_react(seed: int) -> bool:
+    """Whether a seed's agent runs are ReAct's; else they are those of behaviours that are made for the simulator."""
+    return seed % 2 == 0
+
+
 def events_of(seed: int) -> list[Event]:
     """What goes wrong in a seed; in some of them, nothing does."""
     rng = Random(f"events {seed}")
+    kinds = (*_KINDS, "kill", "steer", "resolve", "resolve") if has_react(seed) else _KINDS
     horizon = rng.choice((150, 400, 1200))
     drawn = [
-        Event(rng.randrange(1, horizon), rng.choice(_KINDS), rng.random()) for _ in range(rng.choice((0, 2, 4, 8, 16)))
+        Event(rng.randrange(1, horizon), rng.choice(kinds), rng.random()) for _ in range(rng.choice((0, 2, 4, 8, 16)))
     ]
     return sorted(drawn)
 
@@ -115,7 +123,8 @@ class _World:
         self._roots: list[str] = []
         self._steered: dict[str, int] = {}
         rng = Random(f"story {seed}")
-        self._stories = _stories(rng)
+        self._reacts = has_react(seed)
+        self._stories = [story_of(rng) for _ in range(rng.choice((1, 1, 2)))] if self._reacts else _stories(rng)
         self._moods = _moods(rng, self._stories)
 
     # -- running
@@ -152,13 +161,17 @@ class _World:
     def outcome(self) -> Outcome:
         statuses = [self._witness.status_of(each) for each in self._roots]
         found, keys = ([each.replace(self._prefix, "") for each in told] for told in (self._found, self._witness.keys))
+        keys = [each.partition(":sha256:")[0] for each in keys]  # what is digested holds ids, which are new each time
         return Outcome(self.seed, self._events, found, self._loop.steps, keys, statuses)
 
     def _start(self, story: dict[str, Any]) -> str:
         entry = entry_of(story["behaviour"], loop_limit=story["limit"], run_us=story["run_us"])
+        entry = entry._replace(limits=story.get("limits"))
         root_id: str = self._database.transact(
             start, entry, story["input"], key=None, now_us=self._clock_us(), ids=self._ids
         )
+        if self._reacts:
+            self._witness.watch_history(root_id)
         self._database.transact(self._witness.see, root_id, "start")
         return root_id
 
@@ -175,11 +188,22 @@ class _World:
     def _spawn(self) -> None:
         number = len(self._processes) + 1
         store = FaultyStore(self._database, self._witness, self._next_fault, clock_us=self._clock_us, ids=self._ids)
-        program = SimulatedProgram(number, self._database, self._witness, self._rng, self._moods)
-        process = Process(number, self._roots, store, program, self._witness, self._rng, self._moods)
+        stories = zip(self._roots, self._stories, strict=True)
+        programs = {root_id: self._program(number, story) for root_id, story in stories}
+        process = Process(number, programs, self._tell, store, self._witness, self._rng, self._moods)
         self._processes[number] = process
         with self._in_process(number):
             self._mains[number] = self._loop.create_task(process.live())
+
+    def _program(self, number: int, story: dict[str, Any]) -> SimulatedProgram:
+        shared: tuple[Any, ...] = (self._database, self._witness, self._rng, self._moods)
+        return Clerk(story, number, *shared) if self._reacts else SimulatedProgram(number, *shared)
+
+    def _tell(self, root_id: str) -> None:
+        """Ask somebody what came of the calls that are in doubt; they say it of one of them, or have no time."""
+        if self._rng.random() < 0.7:
+            now_us = self._clock_us()
+            self._database.transact(tell, root_id, self._witness, self._rng.random(), now_us=now_us, ids=self._ids)
 
     def is_gone(self, owner: Any) -> bool:
         """Whether an owner's process was killed, and the others can see that."""
@@ -210,6 +234,7 @@ class _World:
 
     def _kill(self, process: int, amount: float) -> None:
         self._dead.add(process)
+        self._witness.died(process)
         self._loop.park(process)
         self._loop.call_later(amount * 10, self._spawn)
 
@@ -236,6 +261,9 @@ class _World:
         except ConflictError:
             return  # it has ended
         self._database.transact(self._witness.see, root_id, "cancel")
+
+    def _resolve(self, process: int, amount: float) -> None:
+        self._tell(self._roots[int(amount * 1000) % len(self._roots)])
 
     def _steer(self, process: int, amount: float) -> None:
         root_id = self._roots[int(amount * 1000) % len(self._roots)]

@@ -7,13 +7,14 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 from langchain_core.exceptions import ModelAPIError, ModelConnectionError, ModelInvalidRequestError, ModelRateLimitError
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_openai import ChatOpenAI
-from openai import APIError, RateLimitError
+from openai import APIError, DefaultAsyncHttpxClient, RateLimitError
 from pydantic import SecretStr
 
 from tests.support.completions import Completions, calls, completions, cuts, refuses, says, stalls
@@ -231,3 +232,14 @@ def test_a_failing_function_is_told_when_the_server_is_closed() -> None:
     with pytest.raises(ZeroDivisionError):
         server.close()
     assert [] == threads()
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+async def test_connections_are_kept_if_asked_for(keeps: bool) -> None:
+    """One that breaks off is closed in any case."""
+    with completions(says("a"), says("b"), cuts(2, says("c d")), says("e"), keeps=keeps) as server:
+        async with DefaultAsyncHttpxClient() as client:
+            for expected, connections in (("a", 1), ("b", 1), ("", 1), ("e", 2)):
+                with nullcontext() if expected else pytest.raises(ModelConnectionError):
+                    assert expected == (await streamed(server.url, http_async_client=client)).content
+                assert (connections if keeps else len(server.requests)) == server.connections

@@ -1,0 +1,103 @@
+"""E10, E11: what happens to a run just when its worker has nothing more to do for it, or has just got an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from langgraph_ext.database import Tx
+from langgraph_ext.engine import AgentGraphEngine, AgentSpec, driver, working
+from langgraph_ext.engine.commits import Committed, RuntimeCommit
+from langgraph_ext.engine.program import NotKnown
+from langgraph_ext.engine.store import Store
+from langgraph_ext.errors import LeaseError
+from langgraph_ext.ledger import leases
+from langgraph_ext.ledger.owners import Owner
+from langgraph_ext.testing import ScriptedChatModel, call, say
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[AgentGraphEngine]:
+    with AgentGraphEngine(tmp_path / "runs.db") as made:
+        yield made
+
+
+def paying() -> AgentSpec:
+    """An agent that pays, which nobody knows the end of."""
+
+    async def pay(order: str) -> str:
+        """Pay an order."""
+        raise NotKnown("it took too long")
+
+    return AgentSpec(model=ScriptedChatModel(script=[call("pay", {"order": "a"}), say("done")]), tools=[pay])
+
+
+def as_it_leaves(monkeypatch: pytest.MonkeyPatch, act: Callable[[Tx, str], None]) -> None:
+    """Let something happen, once, between the last look of a worker and its giving the run back."""
+    leave, left = working._leave, []
+
+    def leaves(tx: Tx, root_id: str, *args: Any, **named: Any) -> bool:
+        if not left:
+            left.append(root_id)
+            act(tx, root_id)
+        return leave(tx, root_id, *args, **named)
+
+    monkeypatch.setattr(working, "_leave", leaves)
+
+
+def settle(tx: Tx, root_id: str, engine: AgentGraphEngine) -> None:
+    """Say what came of the call that is in doubt."""
+    rows = tx.all("agent_operations_live", root_id=root_id)
+    (operation_id,) = (row["operation_id"] for row in rows if row["state"] == "unknown")
+    engine._resolve(root_id, operation_id, True, "paid")(tx)
+
+
+@pytest.mark.xfail(strict=True, reason="a worker that leaves does not see that there is something to do again")
+def test_e10_a_doubt_that_is_settled_while_its_worker_leaves_is_gone_on_with(
+    engine: AgentGraphEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who settles it sees that a worker holds the run, and leaves the rest to that one."""
+    as_it_leaves(monkeypatch, lambda tx, root_id: settle(tx, root_id, engine))
+    assert "done" == engine.run(paying(), "Go.").output
+
+
+@pytest.mark.xfail(strict=True, reason="a worker that was taken over while it leaves tells what the other one does")
+def test_e9_a_worker_that_is_taken_over_while_it_leaves_is_told(
+    engine: AgentGraphEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot say how the run stands, which another one drives by now."""
+
+    def take_over(tx: Tx, root_id: str) -> None:
+        thread_id, later_us = f"agent:{root_id}", engine._store.database.clock_us() + leases.DEFAULT_TTL_US + 1
+        leases.acquire(tx, thread_id=thread_id, owner=Owner.here("x"), ttl_us=1_000_000, now_us=later_us, whole=True)
+        settle(tx, root_id, engine)
+
+    as_it_leaves(monkeypatch, take_over)
+    with pytest.raises(LeaseError) as lost:
+        engine.run(paying(), "Go.")
+    assert "lease_lost" == lost.value.code
+
+
+class Late(Store):
+    """A store that is long in telling that a model's answer is stored."""
+
+    async def commit(self, wanted: RuntimeCommit, *args: Any, **named: Any) -> Committed:
+        committed = await super().commit(wanted, *args, **named)
+        if wanted.key.startswith("call-raw:"):
+            await asyncio.sleep(0.5)  # longer than the driver waits before it looks by itself
+        return committed
+
+
+@pytest.mark.xfail(strict=True, raises=KeyError, reason="loops are looked up in a tree without what is consumed")
+def test_e11_an_answer_that_is_consumed_before_its_loop_has_heard_of_it_ends_the_run(
+    engine: AgentGraphEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver finds it in the rows, and goes on to the end; the loop behind it has nothing left to do."""
+    monkeypatch.setattr(driver, "_LOOK_SECONDS", 0.05)
+    found = engine._store
+    engine._store = Late(found.database, clock_us=found.clock_us, ids=found.ids, serde=found.serde)
+    assert "done" == engine.run(AgentSpec(model=ScriptedChatModel(script=[say("done")])), "Go.").output
