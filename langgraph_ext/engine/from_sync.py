@@ -1,60 +1,112 @@
-"""From sync: how code that awaits nothing runs a coroutine, in a program, a thread or a notebook."""
+"""From sync: how code that awaits nothing runs a coroutine, in a program, a thread or a notebook.
+
+All such coroutines of a process run on one event loop, in a thread of its own: chat models keep connections open, which
+belong to the loop that they were made on. The thread lasts as long as the process; nothing waits for it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import os
 import threading
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from typing import Any, TypeVar
-
-from langgraph_ext.database import on_a_loop, tell
+from typing import TypeVar
 
 __all__ = ["from_sync"]
 
 T = TypeVar("T")
 
+_JOIN_SECONDS = 2.0
+
 
 def from_sync(act: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine for a caller that awaits nothing; on an event loop (a notebook), in a thread of its own.
+    """Run a coroutine for a caller that awaits nothing, on an event loop (a notebook) or not.
 
-    Ctrl-C cancels it there as well, and is raised when it has come to its end.
+    Ctrl-C cancels it, and is raised when it has come to its end.
     """
-    running: list[tuple[asyncio.AbstractEventLoop, Callable[[], object]]] = []
-    stopped: list[bool] = []
+    return _PROCESS.loop().run(act)
 
-    async def acted() -> T:
-        task = asyncio.current_task()
-        assert task is not None
-        running.append((asyncio.get_running_loop(), task.cancel))
-        if stopped:  # before it could be told
-            raise asyncio.CancelledError
-        return await act()
 
-    if not on_a_loop():
-        return asyncio.run(acted())
-    found: list[Any] = []
-    done = threading.Event()  # and not `join`: interrupted once, it takes the thread for ended
+class _LoopThread:
+    """An event loop in a thread of its own."""
 
-    def work() -> None:
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever, name="langgraph-ext drive", daemon=True)
+        self.thread.start()
+
+    def run(self, act: Callable[[], Awaitable[T]]) -> T:
+        """Run a coroutine there, in its caller's context, and wait for it."""
+        context = copy_context()
+        tasks: list[asyncio.Task[T]] = []
+        done = threading.Event()
+
+        async def acted() -> T:
+            return await act()
+
+        def begin() -> None:
+            tasks.append(self.loop.create_task(acted(), context=context))
+            tasks[0].add_done_callback(lambda task: done.set())
+
+        def cancel() -> None:
+            tasks[0].cancel()
+
+        self.loop.call_soon_threadsafe(begin)
         try:
-            found.append((asyncio.run(acted()), None))
-        except BaseException as error:  # noqa: BLE001 - raised in the caller's thread
-            found.append((None, error))
-        finally:
-            done.set()
+            done.wait()
+        except BaseException:
+            self.loop.call_soon_threadsafe(cancel)
+            done.wait()
+            raise
+        return tasks[0].result()
 
-    thread = threading.Thread(target=copy_context().run, args=(work,), name="langgraph-ext drive", daemon=True)
-    thread.start()
-    try:
-        done.wait()
-    except BaseException:
-        stopped.append(True)
-        for loop, cancel in running:
-            tell(loop, cancel)
-        done.wait()
-        raise
-    result, error = found[0]
-    if error is not None:
-        raise error
-    return result  # type: ignore[no-any-return]
+    def close(self) -> None:
+        """Stop it; what runs on it is left."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(_JOIN_SECONDS)
+        if not self.thread.is_alive():
+            self.loop.close()
+
+
+class _Process:
+    """The loop of this process, once there is one."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._loop: _LoopThread | None = None
+
+    def loop(self) -> _LoopThread | _Passing:
+        """It; another one for a call that is made on it, which would wait for itself."""
+        with self._mutex:
+            if self._loop is None:
+                self._loop = _LoopThread()
+            return _Passing() if threading.current_thread() is self._loop.thread else self._loop
+
+    def forget(self) -> None:
+        """In a forked child: its thread is the parent's, and so may be who holds the mutex."""
+        self.__init__()  # type: ignore[misc]
+
+    def close(self) -> None:
+        """At the end of the program."""
+        if self._loop is not None:
+            self._loop.close()
+
+
+class _Passing:
+    """A loop for one call."""
+
+    def run(self, act: Callable[[], Awaitable[T]]) -> T:
+        """As of a lasting one."""
+        loop = _LoopThread()
+        try:
+            return loop.run(act)
+        finally:
+            loop.close()
+
+
+_PROCESS = _Process()
+
+os.register_at_fork(after_in_child=_PROCESS.forget)
+atexit.register(_PROCESS.close)

@@ -336,7 +336,6 @@ with completions(*map(says, "abc"), keeps=True) as server, AgentGraphEngine(sys.
 """
 
 
-@pytest.mark.xfail(strict=True, reason="each sync call has an event loop of its own, and clients keep connections")
 def test_sync_calls_may_share_a_client_that_keeps_its_connections(tmp_path: Path) -> None:
     """As clients do with every server but those of these tests."""
     argv = [sys.executable, "-c", KEPT, str(tmp_path / "agents.db")]
