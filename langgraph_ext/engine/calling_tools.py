@@ -56,7 +56,7 @@ async def call_tool(
             raise
         told = f"tool {tool.name!r} took longer than {seconds:g} s; allow it more, or let it do less"
         if policy == "once" or not _is_async(tool):
-            raise NotKnown(told) from error
+            raise NotKnown(told, goes_on=not _is_async(tool)) from error
         raise Failed("deadline_exceeded", told) from error
     assert isinstance(answer, ToolMessage), "a tool that is given a tool call answers with its message"
     return _stored(answer)

@@ -50,7 +50,9 @@ def close_planned(at: Applying, planned: Planned) -> None:
     """Close the scope in which a request has asked for more than there is (tickets.plan)."""
     assert planned.agent_run_id is not None
     assert planned.reason is not None
-    close(at, planned.agent_run_id, planned.reason, "")
+    limit = agent_run_of(at.tx, planned.agent_run_id).loop_limit
+    told = f"limits.loops is {limit}, and more were needed" if planned.reason == EXHAUSTED else ""
+    close(at, planned.agent_run_id, planned.reason, told)
 
 
 def cancel(at: Applying, operation: Operation) -> None:

@@ -13,14 +13,16 @@ from typing import Any
 
 from langgraph_ext.database import Tx
 from langgraph_ext.engine.applying import Applying, OfAgentRun, OfOperation, moved, operation_of
+from langgraph_ext.engine.closing import thread_of
 from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
 from langgraph_ext.engine.messages import told_outcome
 from langgraph_ext.engine.moves import move_operation
 from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.states import OperationState
 from langgraph_ext.errors import ConflictError, NotFound
-from langgraph_ext.ledger import leases
+from langgraph_ext.ledger import leases, runs
 from langgraph_ext.ledger.owners import Owner
+from langgraph_ext.ledger.records import RunStatus
 
 __all__ = ["Doubt", "Pause", "Resolve", "resolve"]
 
@@ -42,6 +44,7 @@ class Resolve(OfOperation):
         at.gate(operation.agent_run_id)
         if self.outcome is None or not self._is_one_of_several(at):
             at.tx.run("agent_run_unpause", root_id=at.root_id, now_us=at.now_us)
+        _move_run(at, RunStatus.RUNNING)
         if self.outcome is None:
             count = at.tx.run("agent_operation_reopen", operation_id=self.operation_id)
             moved(count, "operation", self.operation_id, operation.state, "called again")
@@ -61,7 +64,8 @@ class Doubt(OfOperation):
 
     def apply(self, at: Applying) -> None:
         """Note that."""
-        count = at.tx.run("agent_operation_doubt", operation_id=self.operation_id)
+        unknown = OperationState.UNKNOWN
+        count = at.tx.run("agent_operation_doubt", operation_id=self.operation_id, expected=unknown)
         moved(count, "operation", self.operation_id, "settled", "asked about")
         at.event("operation.doubted", operation_id=self.operation_id)
 
@@ -71,8 +75,14 @@ class Pause(OfAgentRun):
     """Nothing but a person is waited for: the clocks stand (rule E23)."""
 
     def apply(self, at: Applying) -> None:
-        """Note since when."""
+        """Note since when; the ledger's run, if it is the tree's own, says what it waits for."""
         at.tx.run("agent_run_pause", root_id=at.root_id, now_us=at.now_us)
+        _move_run(at, RunStatus.RECOVERY_REQUIRED)
+
+
+def _move_run(at: Applying, target: RunStatus) -> None:
+    if at.thread_id == thread_of(at.root_id):
+        runs.move(at.tx, at.run, target, runs.At(at.thread_id, "", at.now_us))
 
 
 def resolve(

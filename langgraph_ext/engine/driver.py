@@ -30,7 +30,7 @@ from langgraph_ext.engine.tickets import DEADLINE
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import leases
 
-__all__ = ["Driver"]
+__all__ = ["Driver", "has_something_to_do"]
 
 _GRACE_SECONDS = 5.0
 """For how long a call that was told to stop is waited for."""
@@ -59,6 +59,8 @@ class Driver:
         self._root_id = root_id
         self._held = held
         self._loops: dict[str, asyncio.Task[None]] = {}
+        self._run_of: dict[str, str] = {}
+        """By operation whose loop runs: its agent run."""
         self._made = 0
         """Commits that were asked for."""
         self._seen: tuple[int, Seen | None] = (0, None)
@@ -145,7 +147,7 @@ class Driver:
         if root.status is AgentStatus.RUNNING:
             output = _output_of(tree)
             if output is not None:  # committed before whatever else would end it
-                await self._stop_calls(tree, root)
+                await self._stop_calls(root)
                 return await self._end(root, Succeed(agent_run_id=root.agent_run_id, output=output["value"]))
             if tree.stop is not None:
                 return await self._close(root, STOPPED, tree.stop)
@@ -154,13 +156,13 @@ class Driver:
                     return await self._close(run, DEADLINE, "")
         closing = [each for each in tree.runs.values() if each.status is AgentStatus.CLOSING]
         for run in closing:
-            await self._stop_calls(tree, run)
+            await self._stop_calls(run)
             await self._end(run, Finish(agent_run_id=run.agent_run_id))
         return bool(closing)
 
-    async def _stop_calls(self, tree: Tree, run: AgentRun) -> None:
+    async def _stop_calls(self, run: AgentRun) -> None:
         """End the loops of an agent run. A call whose loop was told to stop beside it is lost: nobody makes it."""
-        await self._stop_loops(self._loops_in(tree, run))
+        await self._stop_loops(self._loops_in(run))
         for operation in (await self._read()).operations.values():
             if operation.agent_run_id == run.agent_run_id and operation.state is OperationState.DISPATCHED:
                 with suppress(ConflictError):  # the loop's last commit was under way, and tells how it has ended
@@ -192,6 +194,7 @@ class Driver:
                 self._to_call.discard(operation.operation_id)
                 loop = self._run_loop(operation, is_dispatched=is_dispatched)
                 self._loops[operation.operation_id] = asyncio.ensure_future(loop)
+                self._run_of[operation.operation_id] = operation.agent_run_id
 
     async def _run_loop(self, operation: Operation, *, is_dispatched: bool) -> None:
         loop = CallLoop(self._program, self._commit, self._look)
@@ -202,15 +205,11 @@ class Driver:
         """Forget loops that have ended, and raise what one has met."""
         for operation_id, loop in list(self._loops.items()):
             if loop.done():
-                del self._loops[operation_id]
+                del self._loops[operation_id], self._run_of[operation_id]
                 loop.result()
 
-    def _loops_in(self, tree: Tree, run: AgentRun) -> dict[str, asyncio.Task[None]]:
-        return {
-            operation_id: loop
-            for operation_id, loop in self._loops.items()
-            if tree.operations[operation_id].agent_run_id == run.agent_run_id
-        }
+    def _loops_in(self, run: AgentRun) -> dict[str, asyncio.Task[None]]:
+        return {each: loop for each, loop in self._loops.items() if self._run_of[each] == run.agent_run_id}
 
     async def _stop_loops(self, loops: Mapping[str, asyncio.Task[None]]) -> None:
         """Tell loops to stop, and wait for them, but not for ever: what heeds no cancellation is left behind.
@@ -219,7 +218,7 @@ class Driver:
         """
         stopping = list(loops.values())
         for operation_id in list(loops):
-            self._loops.pop(operation_id, None)
+            del self._loops[operation_id], self._run_of[operation_id]
         for loop in stopping:
             loop.cancel()
             loop.add_done_callback(_say_nothing)
@@ -260,6 +259,13 @@ def _checked(tx: Tx, held: Held, look: Callable[[Tx], Seen]) -> Seen:
     if not seen.tree.root.status.ended:
         leases.check(tx, *held)
     return seen
+
+
+def has_something_to_do(tree: Tree) -> bool:
+    """Whether a driver would go on with a tree, and not only wait for a call or a person."""
+    running = {each.agent_run_id for each in tree.runs.values() if each.status is AgentStatus.RUNNING}
+    works = any(has_work(each) and each.agent_run_id in running for each in tree.operations.values())
+    return tree.stop is not None or works or _first_ready(tree) is not None
 
 
 def _first_ready(tree: Tree) -> AgentTask | None:

@@ -213,12 +213,12 @@ class AgentGraphEngine(Reading, Closing):
             agent_run_id: The agent run.
             operation_id: The call's operation.
             happened: Whether it was done. If not, it is called again, with its idempotency key.
-            result: If it was: what the tool would have returned, for the model; text, or other JSON.
+            result: If it was: what the tool would have returned, for the model; text, or other JSON, None included.
 
         Raises:
             NotFound: There is no such operation (`operation_not_found`).
             ConflictError: It is not in doubt (`operation_not_in_doubt`), or its run has ended (`run_closed`).
-            InvalidArgument: There is a result of what was not done, or none of what was, or it is not JSON.
+            InvalidArgument: There is a result of what was not done, or it is not JSON.
         """
         self._store.database.transact(self._resolve(agent_run_id, operation_id, happened, result))
         self._look(agent_run_id)
@@ -268,7 +268,7 @@ class AgentGraphEngine(Reading, Closing):
         )
 
     def _resolve(self, agent_run_id: str, operation_id: str, happened: bool, result: Any) -> Callable[[Tx], None]:
-        if happened not in (True, False) or (result is None) == happened:
+        if happened not in (True, False) or (result is not None and not happened):
             raise InvalidArgument(
                 "say happened=True, with what the tool would have returned as its result, or happened=False without one"
             )

@@ -29,16 +29,20 @@ def limits_of(descriptor: Mapping[str, Any]) -> dict[str, int] | None:
     return {name: most for name, most in found.items() if most is not None} or None
 
 
-def exceeded(at: Applying, operation: Operation) -> tuple[str, str] | None:
-    """The agent run, and the reason, that another call of this operation would be one too many for."""
+def exceeded(at: Applying, operation: Operation) -> tuple[str, str, str] | None:
+    """The agent run that another call of this operation would be one too many for, the reason, and that in words."""
     counted = _COUNTED.get(operation.kind, "")
     for level in _levels(at, operation):
         limits = level.limits or {}
         if counted in limits and getattr(level, counted) >= limits[counted]:
-            return level.agent_run_id, REASONS[counted]
+            return level.agent_run_id, REASONS[counted], _told(counted, limits)
         if counted == "model_calls" and "tokens" in limits and level.tokens_in + level.tokens_out >= limits["tokens"]:
-            return level.agent_run_id, REASONS["tokens"]
+            return level.agent_run_id, REASONS["tokens"], _told("tokens", limits)
     return None
+
+
+def _told(dimension: str, limits: Mapping[str, int]) -> str:
+    return f"limits.{dimension} is {limits[dimension]}, and more were needed"
 
 
 def count_call(at: Applying, operation: Operation) -> None:

@@ -204,6 +204,8 @@ class LoseCall(OfOperation):
     number: int
     again: bool = True
     """Whether it may be called again, if its policy says that it may."""
+    goes_on: bool = False
+    """Whether it may be at it still: a person finds out what it came to, and no function now."""
 
     def apply(self, at: Applying) -> None:
         """By its policy it is called again, or is unknown; in a closing scope nothing is called again."""
@@ -220,6 +222,8 @@ class LoseCall(OfOperation):
             outcome = error_outcome("outcome_unknown", "nobody knows whether it was done")
             target = OperationState.UNKNOWN
         tickets.settle_unused(at, self.operation_id)
+        if self.goes_on:
+            at.tx.run("agent_operation_doubt", operation_id=self.operation_id, expected=dispatched)
         move_operation(at, self.operation_id, dispatched, target, outcome=outcome)
 
 
@@ -272,7 +276,7 @@ def _is_too_much(at: Applying, operation: Operation) -> bool:
     """Whether another call would be one too many; that closes the scope whose limit it is."""
     found = limits.exceeded(at, operation)
     if found is not None:
-        closing.close(at, *found, "")
+        closing.close(at, *found)
         at.result["closed"] = {"agent_run_id": found[0], "reason": found[1]}
     return found is not None
 

@@ -129,8 +129,9 @@ class CallLoop:
         except asyncio.CancelledError:
             await self._commit(loss_of(operation), None)
             raise
-        except NotKnown:
-            return self._seen_in(await self._commit(loss_of(operation, again=False), self._look), operation)
+        except NotKnown as given_up:
+            lost = loss_of(operation, again=False, goes_on=given_up.goes_on)
+            return self._seen_in(await self._commit(lost, self._look), operation)
         except Exception as error:  # noqa: BLE001 - whatever a model or a tool raises is its outcome
             pause = self._program.retry_after(operation, number, error)
             code, message = _told(error)
@@ -210,9 +211,9 @@ def _resolved(operation_id: str, outcome: Any) -> Resolve:
     return Resolve(operation_id=operation_id, outcome=outcome_of(outcome))
 
 
-def loss_of(operation: Operation, *, again: bool = True) -> RuntimeCommit:
+def loss_of(operation: Operation, *, again: bool = True, goes_on: bool = False) -> RuntimeCommit:
     """What is written of a dispatched call whose end nobody will tell: its loop is told to stop, or has given it up."""
-    lost = LoseCall(operation_id=operation.operation_id, number=operation.tries, again=again)
+    lost = LoseCall(operation_id=operation.operation_id, number=operation.tries, again=again, goes_on=goes_on)
     key = f"call-lost:{operation.operation_id}:{operation.tries}"
     return RuntimeCommit(root_id=operation.root_id, key=key, changes=(lost,))
 

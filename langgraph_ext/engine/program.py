@@ -34,7 +34,16 @@ class Failed(Exception):
 
 
 class NotKnown(Exception):
-    """Nobody knows whether a call did anything, and it is not made again to find out; its text says why."""
+    """Nobody knows whether a call did anything, and it is not made again to find out.
+
+    Args:
+        message: Why.
+        goes_on: Whether it may be at it still: whoever looks now what it came to looks too early.
+    """
+
+    def __init__(self, message: str, *, goes_on: bool = False) -> None:
+        super().__init__(message)
+        self.goes_on = goes_on
 
 
 class Allowed(NamedTuple):

@@ -36,7 +36,7 @@ from langgraph_ext.engine.operation_changes import Begin
 from langgraph_ext.engine.outcomes import PROTOCOL, Complete, Fail, Outcome, Progress, Wait
 from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.runtimes import Runtime
-from langgraph_ext.engine.tool_calls import member_of
+from langgraph_ext.engine.tool_calls import beyond_limit, member_of, rejected
 
 __all__ = ["React"]
 
@@ -196,12 +196,17 @@ def _interpret_response(operation: Operation, at: dict[str, Any], runtime: Runti
         return _validate_output(answer, operation, at, runtime, accepted, consume, key)
     append = Append(agent_task_id=runtime.task.agent_task_id, after=runtime.context.upto, entries=accepted)
     cut_off = is_truncated(answer)
+    members = tuple(member_of(each, number, at, runtime, cut_off) for number, each in enumerate(calls))
+    if too_many := beyond_limit(members, runtime):
+        members = tuple(rejected(each, too_many) for each in members)
     freeze = FreezeBatch(
         operation_id=batch,
         agent_task_id=runtime.task.agent_task_id,
-        members=tuple(member_of(each, number, at, runtime, cut_off) for number, each in enumerate(calls)),
+        members=members,
         serial=not runtime.spec["parallel_tools"],
     )
+    if too_many:  # before any of them is made: nothing is stopped half-way
+        return Fail(**too_many, continuation=_on(at, "completed"), changes=(append, consume, freeze))
     return Wait(
         continuation=_on(at, "wait_batch", batch=batch),
         condition=conditions.batch_settled(batch),

@@ -147,7 +147,8 @@ def named(given: object, what: str = "agent_run_id") -> str:
 
 def operation_given_out(tx: Tx, operation_id: str) -> OperationRecord:
     """An operation that is there, with its calls."""
-    return _given_out(tx, operation_of(tx, operation_id))
+    operation = operation_of(tx, operation_id)
+    return _given_out(tx, operation, read_root(tx, operation.root_id))
 
 
 def _ask(fn: Callable[[Tx, AgentRun], T], agent_run_id: str) -> Callable[[Tx], T]:
@@ -175,12 +176,12 @@ def _tasks(tx: Tx, root: AgentRun) -> list[AgentTaskRecord]:
 
 def _operations(tx: Tx, root: AgentRun) -> list[OperationRecord]:
     rows = tx.all("agent_operations_of_tree", root_id=root.agent_run_id)
-    return [_given_out(tx, Operation.from_row(row)) for row in rows]
+    return [_given_out(tx, Operation.from_row(row), root) for row in rows]
 
 
 def _doubts(tx: Tx, root: AgentRun) -> list[OperationRecord]:
     rows = map(Operation.from_row, tx.all("agent_operations_live", root_id=root.agent_run_id))
-    return [_given_out(tx, each) for each in rows if each.is_in_doubt and not root.status.ended]
+    return [_given_out(tx, each, root) for each in rows if each.is_in_doubt and not root.status.ended]
 
 
 def _slots(tx: Tx, root: AgentRun) -> list[SlotRecord]:
@@ -201,6 +202,6 @@ def _transcript(tx: Tx, root: AgentRun, *, after: int, size: int) -> list[Transc
     ]
 
 
-def _given_out(tx: Tx, operation: Operation) -> OperationRecord:
+def _given_out(tx: Tx, operation: Operation, root: AgentRun) -> OperationRecord:
     rows: list[Any] = tx.all("agent_calls_of", operation_id=operation.operation_id)
-    return OperationRecord.of(operation, tuple(CallRecord.of(row) for row in rows))
+    return OperationRecord.of(operation, tuple(CallRecord.of(row) for row in rows), is_open=not root.status.ended)

@@ -175,8 +175,8 @@ class OperationRecord:
     calls: tuple[CallRecord, ...]
 
     @classmethod
-    def of(cls, operation: Operation, calls: tuple[CallRecord, ...]) -> OperationRecord:
-        """A row as it is given out."""
+    def of(cls, operation: Operation, calls: tuple[CallRecord, ...], *, is_open: bool) -> OperationRecord:
+        """A row as it is given out; `is_open`: whether its run goes on."""
         return cls(
             operation_id=operation.operation_id,
             agent_run_id=operation.agent_run_id,
@@ -186,7 +186,7 @@ class OperationRecord:
             name=operation.name,
             state=operation.state,
             idempotency_key=operation.idempotency_key,
-            in_doubt=operation.is_in_doubt,
+            in_doubt=is_open and operation.is_in_doubt,
             on_unknown=operation.on_unknown,
             request=operation.request,
             outcome=operation.outcome,

@@ -116,6 +116,7 @@ class ReleaseProgram:
             return Denied(asked.decisions, "denied", asked.denied)
         if any(each["decision"] == "replaced" for each in asked.decisions):
             request = {**request, **asked.value}
+            request.pop("name", None)
         tokens = 0 if operation.kind == "tool" else sum(map(tokens_of, asked.value["messages"]))
         return self._too_large(operation, tokens, asked.decisions) or Allowed(request, asked.decisions, upto)
 
@@ -186,7 +187,7 @@ class ReleaseProgram:
     async def _shown(self, operation: Operation) -> dict[str, Any]:
         """A request as hooks see it: whole."""
         if operation.kind == "tool":
-            return dict(operation.request)
+            return {"name": operation.name, **operation.request}
         messages = [plain(each) for each in await self._messages(operation)]
         return {"messages": messages, "tools": list(operation.request.get("tools", ()))}
 
@@ -198,8 +199,9 @@ class ReleaseProgram:
                 raise TypeError(f"a request is a dict, and not a {type(value).__name__}")
             encoded(value, "request")
             if operation.kind == "tool":
-                if value.keys() != {"id", "args"} or value["id"] != operation.request["id"]:
-                    raise TypeError("a tool's request has the id that it had, and args")
+                same = {"name": operation.name, "id": operation.request["id"]}
+                if {**same, **value} != {**same, "args": value.get("args")} or not {"id", "args"} <= value.keys():
+                    raise TypeError("a tool's request has the name and the id that it had, and args")
                 fault = argument_fault(self.live.tools[operation.name], value["args"], self._injected(operation))
                 if fault is not None:
                     raise TypeError(fault)

@@ -10,7 +10,7 @@ from langgraph_ext.database import Tx
 from langgraph_ext.engine.batches import BatchRow, batch_of
 from langgraph_ext.engine.contexts import EMPTY, Head, Steered, head_of, sizes_of, steered
 from langgraph_ext.engine.releases import Live
-from langgraph_ext.engine.rows import AgentTask, Operation, Tree
+from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Tree
 from langgraph_ext.ledger.encoded import Serde
 
 __all__ = ["Runtime", "Seen", "refresh"]
@@ -25,6 +25,8 @@ class Runtime:
     """The task's own, by purpose, but for those that are consumed."""
     spec: Any = None
     """The release's definition."""
+    run: AgentRun | None = None
+    """Its agent run, if the behaviour keeps a context; so is what follows but for `live`."""
     live: Live | None = None
     """The release's tools and the rest that lives, to be looked at and never called."""
     context: Head = EMPTY
@@ -63,7 +65,7 @@ def refresh(tx: Tx, agent_task_id: str, *, spec: Any, live: Live | None, serde: 
     task = AgentTask.from_row(tx.one("agent_task_get", agent_task_id=agent_task_id))
     rows = tx.all("agent_operations_live", root_id=task.root_id)
     own = [Operation.from_row(row) for row in rows if row["agent_task_id"] == agent_task_id]
-    found = Runtime(task, {each.purpose: each for each in own}, spec, live)
+    found = Runtime(task, {each.purpose: each for each in own}, spec, live=live)
     if context:
         _read_context(tx, found, task.continuation or {}, serde)
     return found
@@ -77,5 +79,5 @@ def _read_context(tx: Tx, runtime: Runtime, at: Mapping[str, Any], serde: Serde 
     runtime.sizes = sizes_of(tx, task.agent_task_id, runtime.context) if is_large else ()
     runtime.batch = None if at.get("batch") is None else batch_of(tx, at["batch"])
     operation = runtime.operations.get(at.get("purpose") or "")
-    run = tx.one("agent_run_get", agent_run_id=task.agent_run_id)["run"]
-    runtime.steering = steered(tx, run, None if operation is None else operation.operation_id, serde)
+    runtime.run = AgentRun.from_row(tx.one("agent_run_get", agent_run_id=task.agent_run_id))
+    runtime.steering = steered(tx, runtime.run.run, None if operation is None else operation.operation_id, serde)

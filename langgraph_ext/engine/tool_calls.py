@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langgraph_ext.engine.argument_checks import argument_fault
+from langgraph_ext.engine.limits import REASONS
 from langgraph_ext.engine.messages import Asked, result_message
 from langgraph_ext.engine.moves import error_outcome
 from langgraph_ext.engine.runtimes import Runtime
 
-__all__ = ["TRUNCATED", "member_of"]
+__all__ = ["TRUNCATED", "beyond_limit", "member_of", "rejected"]
 
 TRUNCATED = "response_truncated"
 
@@ -28,13 +29,31 @@ def member_of(asked: Asked, number: int, at: Mapping[str, Any], runtime: Runtime
     member = {"call_id": asked.call_id, "name": asked.name, "purpose": f"tool:{at['n']}:{number}"}
     fault = (TRUNCATED, _CUT_OFF) if cut_off else _fault(asked, at, runtime)
     if fault is not None:
-        return member | {"result": result_message(asked.call_id, asked.name, error_outcome(*fault))}
+        return rejected(member, {"code": fault[0], "message": fault[1]})
     tool = runtime.spec["tools"][asked.name]
     return member | {
         "arguments": {"id": asked.call_id, "args": asked.args},
         "policy": tool["effect"],
         "on_unknown": _on_unknown(tool),
     }
+
+
+def rejected(member: Mapping[str, Any], error: Mapping[str, str]) -> dict[str, Any]:
+    """The member, for which nothing is dispatched: what the model is told instead."""
+    named = {name: member[name] for name in ("call_id", "name", "purpose")}
+    outcome = error_outcome(error["code"], error["message"])
+    return named | {"result": member.get("result") or result_message(member["call_id"], member["name"], outcome)}
+
+
+def beyond_limit(members: Sequence[Mapping[str, Any]], runtime: Runtime) -> dict[str, str] | None:
+    """Why a decision's calls are more than the agent run may make; None if they are not."""
+    assert runtime.run is not None, "a behaviour that keeps a context has it"
+    most = (runtime.run.limits or {}).get("tool_calls")
+    wanted = sum("result" not in each for each in members)
+    if most is None or runtime.run.tool_calls + wanted <= most:
+        return None
+    told = f"limits.tool_calls is {most}, {runtime.run.tool_calls} were made, and {wanted} more are asked for"
+    return {"code": REASONS["tool_calls"], "message": told}
 
 
 _CUT_OFF = "the answer was cut off at its length limit, so none of its calls was made; make fewer, or shorter ones"

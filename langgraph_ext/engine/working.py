@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from langgraph_ext.database import Tx, tell
 from langgraph_ext.engine.closing import thread_of
 from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
 from langgraph_ext.engine.doubts import Pause
-from langgraph_ext.engine.driver import Driver
+from langgraph_ext.engine.driver import Driver, has_something_to_do
 from langgraph_ext.engine.program import Program
-from langgraph_ext.engine.rows import Tree, read_tree
+from langgraph_ext.engine.rows import AgentRun, Tree, read_root, read_tree
 from langgraph_ext.engine.store import Store
 from langgraph_ext.errors import LeaseError, StoreError
 from langgraph_ext.ledger import leases
@@ -89,11 +90,12 @@ class Work:
     async def _drive(self, driver: Driver, held: Held) -> Tree:
         while True:
             tree = await driver.drive()
-            if await self._give_back(_leave, self.root_id, held, self._store.clock_us, self._store.ids):
-                return tree
+            left = await self._give_back(_leave, self.root_id, held, self._store.clock_us, self._store.ids)
+            if left is not None:
+                return tree if isinstance(left, bool) else replace(tree, root=left)
 
-    async def _give_back(self, give: Callable[..., bool], *args: Any) -> bool:
-        """Give the lease back; False if the tree is to be driven on."""
+    async def _give_back(self, give: Callable[..., AgentRun | bool | None], *args: Any) -> AgentRun | bool | None:
+        """Give the lease back; None if the tree is to be driven on, else its root, if that was read."""
         with suppress(StoreError):  # it expires
             return await self._store.transact(give, *args, now_us=self._store.database.clock_us())
         return True
@@ -106,18 +108,27 @@ class Work:
 
 def _leave(
     tx: Tx, root_id: str, held: Held, clock_us: Callable[[], int], ids: Callable[[], str], *, now_us: int
-) -> bool:
-    """Give a tree back, unless it was asked to stop since it was looked at: who asked leaves that to its worker.
+) -> AgentRun | None:
+    """Give a tree back, unless something was asked or said of it since it was looked at: its worker goes on with that.
 
     If it waits for somebody to say what came of a call, its clocks stand until then.
+
+    Returns:
+        The root as it is then; None if the tree is to be driven on.
+
+    Raises:
+        LeaseError: It was lost (`lease_lost`).
     """
     tree = read_tree(tx, root_id, tickets=False)
     root = tree.root
-    if tree.stop is not None and not root.status.ended:
-        return False
+    if not root.status.ended:
+        leases.check(tx, *held)  # if it is another worker's by now, this one cannot say how it stands
+        if has_something_to_do(tree):
+            return None
     if not root.status.ended and root.paused_us is None and any(each.is_in_doubt for each in tree.operations.values()):
         pause = Pause(agent_run_id=root_id)
         wanted = RuntimeCommit(root_id=root_id, key=f"pause:{root_id}:{root.revision}", changes=(pause,))
         commit(tx, wanted, held, now_us=clock_us(), ids=ids)
+        root = read_root(tx, root_id)
     leases.release(tx, *held, now_us=now_us)
-    return True
+    return root

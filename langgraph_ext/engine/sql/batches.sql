@@ -56,9 +56,9 @@ ORDER BY batch.created_us, batch.batch_id, member.ordinal;
 UPDATE agent_operation SET consumed_us = :now_us WHERE operation_id = :operation_id AND consumed_us IS NULL;
 
 -- name: agent_operation_doubt
--- Compare-and-set: a person is asked now, of what a function could not find out.
+-- Compare-and-set: a person is asked now, of what a function cannot find out.
 UPDATE agent_operation SET on_unknown = 'ask', revision = revision + 1
-WHERE operation_id = :operation_id AND state = 'unknown' AND on_unknown = 'reconcile';
+WHERE operation_id = :operation_id AND state = :expected AND on_unknown = 'reconcile';
 
 -- name: agent_operation_reopen
 -- Compare-and-set: it is known that nothing was done, and it is called again.

@@ -228,7 +228,6 @@ async def test_a10_resolve_has_an_async_form(doubt: Any) -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        {"happened": True},
         {"happened": False, "result": "paid"},
         {"happened": True, "result": object()},
         {"happened": True, "result": float("nan")},
@@ -236,7 +235,7 @@ async def test_a10_resolve_has_an_async_form(doubt: Any) -> None:
         {"happened": None},
         {"happened": None, "result": "paid"},
     ],
-    ids=repr,
+    ids=lambda bad: f"{bad['happened']} {type(bad.get('result')).__name__}",
 )
 def test_a10_what_is_said_of_a_call_is_looked_at(doubt: Any, bad: Any) -> None:
     engine, _, run_id, operation_id = doubt

@@ -9,6 +9,7 @@ import pytest
 
 from langgraph_ext import AgentGraphEngine
 from langgraph_ext.engine import AgentStatus, Deny, Hook, Hooks, Replace
+from langgraph_ext.engine.applying import operation_of
 from langgraph_ext.testing import call, calls
 from tests.support.reacting import (
     Notes,
@@ -112,13 +113,15 @@ def test_e18_calls_that_a_hook_writes_are_made_and_those_that_it_takes_out_are_n
     def other(outcome: Any) -> Any:
         if not text_of(outcome)["tool_calls"]:
             return None
-        text_of(outcome)["tool_calls"] = [{"type": "tool_call", "name": "t", "args": {"x": 9}, "id": None}]
+        made = {"type": "tool_call", "name": "t", "id": None}
+        text_of(outcome)["tool_calls"] = [{**made, "args": {"x": 8}}, {**made, "args": {"x": 9}}]
         return Replace(outcome)
 
     script = [calls(call("t", {"x": 1}), call("t", {"x": 2})), "done"]
     run = engine.run(agent(script, notes.tool("t"), hooks=Hooks(after_model=[other])), "go")
-    assert ("done", [("t", 9)]) == (output_of(run), notes)
-    assert all(each.call_id for each in engine.slots(run.agent_run_id))
+    assert ("done", [("t", 8), ("t", 9)]) == (output_of(run), sorted(notes))
+    ids = {each.call_id for each in engine.slots(run.agent_run_id)}
+    assert (2, False) == (len(ids), "None" in ids)
 
 
 def test_e18_a_denied_tool_is_a_blocked_result_and_the_others_go_on(engine: AgentGraphEngine) -> None:
@@ -190,6 +193,23 @@ def test_e18_hooks_are_asked_in_their_order_each_with_what_the_one_before_has_ma
     )
     run = engine.run(agent(["done"], hooks=Hooks(after_model=[one, Hook(call=raises, name="r"), two])), "go")
     assert (AgentStatus.FAILED, "model_call_failed") == (run.status, run.reason)
+
+
+def test_e18_what_each_hook_has_decided_is_on_record(engine: AgentGraphEngine) -> None:
+    """By its name, with the call."""
+
+    def raises(value: Any) -> None:
+        raise ValueError("hook")
+
+    before = [Hook(call=lambda value: None, name="one"), Hook(call=raises, name="two", required=False)]
+    after = [Hook(call=Replace, name="three"), Hook(call=lambda value: Deny("no"), name="four")]
+    script = [call("t", {"x": 1}), "done"]
+    run = engine.run(agent(script, Notes().tool("t"), hooks=Hooks(before_tool=before, after_tool=after)), "go")
+    [made] = operations(engine, run, "tool")
+    row = engine.ledger.database.read(lambda tx: operation_of(tx, made.operation_id))
+    failed = {"hook": "two", "decision": "failed", "error": "ValueError"}
+    assert [{"hook": "one", "decision": "allowed"}, failed] == row.before
+    assert [{"hook": "three", "decision": "replaced"}, {"hook": "four", "decision": "denied"}] == row.after
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def as_it_leaves(monkeypatch: pytest.MonkeyPatch, act: Callable[[Tx, str], None]
     """Let something happen, once, between the last look of a worker and its giving the run back."""
     leave, left = working._leave, []
 
-    def leaves(tx: Tx, root_id: str, *args: Any, **named: Any) -> bool:
+    def leaves(tx: Tx, root_id: str, *args: Any, **named: Any) -> Any:
         if not left:
             left.append(root_id)
             act(tx, root_id)
@@ -56,7 +56,6 @@ def settle(tx: Tx, root_id: str, engine: AgentGraphEngine) -> None:
     engine._resolve(root_id, operation_id, True, "paid")(tx)
 
 
-@pytest.mark.xfail(strict=True, reason="a worker that leaves does not see that there is something to do again")
 def test_e10_a_doubt_that_is_settled_while_its_worker_leaves_is_gone_on_with(
     engine: AgentGraphEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,7 +64,6 @@ def test_e10_a_doubt_that_is_settled_while_its_worker_leaves_is_gone_on_with(
     assert "done" == engine.run(paying(), "Go.").output
 
 
-@pytest.mark.xfail(strict=True, reason="a worker that was taken over while it leaves tells what the other one does")
 def test_e9_a_worker_that_is_taken_over_while_it_leaves_is_told(
     engine: AgentGraphEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +90,6 @@ class Late(Store):
         return committed
 
 
-@pytest.mark.xfail(strict=True, raises=KeyError, reason="loops are looked up in a tree without what is consumed")
 def test_e11_an_answer_that_is_consumed_before_its_loop_has_heard_of_it_ends_the_run(
     engine: AgentGraphEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -132,12 +132,13 @@ def test_a12_a_call_that_was_permitted_and_never_made_counts(engines: Engines) -
 
 
 def test_a12_a_limit_of_tool_calls_ends_the_run(engine: AgentGraphEngine) -> None:
-    """With the result of each that was allowed."""
-    notes, script = Notes(), [calls(call("t", {"x": 1}), call("t", {"x": 2})), "never"]
-    run = engine.run(agent(script, notes.tool("t"), limits=Limits(tool_calls=1), parallel_tools=False), "go")
+    """Before the first call of a decision that asks for more than are left: none is stopped half-way."""
+    notes, script = Notes(), [call("t", {"x": 0}), calls(call("t", {"x": 1}), call("t", {"x": 2})), "never"]
+    run = engine.run(agent(script, notes.tool("t"), limits=Limits(tool_calls=2)), "go")
     assert (AgentStatus.EXHAUSTED, "tool_calls_exhausted") == (run.status, run.reason)
-    assert ([("t", 1)], 1, 1) == (notes, run.tool_calls, run.model_calls)
-    assert "1!" == results(engine, run)[0]
+    assert ([("t", 0)], 1, 2) == (notes, run.tool_calls, run.model_calls)
+    assert "0!" == results(engine, run)[0]
+    assert all(each.startswith("tool_calls_exhausted") for each in results(engine, run)[1:])
 
 
 def test_a12_a_rejected_call_is_no_tool_call(engine: AgentGraphEngine) -> None:
