@@ -43,7 +43,8 @@ async def call_tool(
 
     Raises:
         NotKnown: It took too long, and may have been done, or be done yet: a sync tool goes on in its thread.
-        Failed: It took too long, and is one that may be repeated (`deadline_exceeded`).
+        Failed: It took too long, and is one that may be repeated (`deadline_exceeded`); or it has answered with what
+            is no message (`tool_result_invalid`), such as a `Command`.
     """
     args = {**without_injected(request["args"], injected), **dict.fromkeys(keys, idempotency_key)}
     call = {"type": "tool_call", "name": tool.name, "args": args, "id": request["id"]}
@@ -58,7 +59,9 @@ async def call_tool(
         if policy == "once" or not _is_async(tool):
             raise NotKnown(told, goes_on=not _is_async(tool)) from error
         raise Failed("deadline_exceeded", told) from error
-    assert isinstance(answer, ToolMessage), "a tool that is given a tool call answers with its message"
+    if not isinstance(answer, ToolMessage):  # it has run: the model is told so
+        kind = type(answer).__name__
+        raise Failed("tool_result_invalid", f"the call was made, and its result is a {kind}, which is no message")
     return _stored(answer)
 
 

@@ -186,5 +186,8 @@ def _message_of(row: Row, agent_task_id: str) -> dict[str, Any]:
 
 
 def _steered(row: Row, serde: Serde | None) -> Steered:
-    value = value_of(row["value_type"], row["value"], serde)
+    try:
+        value = value_of(row["value_type"], row["value"], serde)
+    except Exception as error:  # noqa: BLE001 - a serde's own; a run is not held up by what somebody has told it
+        value = f"(a message that cannot be read here: {type(error).__name__})"
     return Steered(row["entry"], steering_message(value), row["attempt_id"] is not None)

@@ -136,7 +136,9 @@ class Stalls(BaseChatModel):
 
 def stalled(engine: AgentGraphEngine, pieces: int, **deadlines: float) -> tuple[Any, Any]:
     """How a run of it ends, and its call."""
+    begun = time.monotonic()
     run = engine.run(AgentSpec(model=Stalls(pieces=pieces), deadlines=Deadlines(**deadlines)), "go")
+    assert time.monotonic() - begun < 4
     assert (AgentStatus.FAILED, "model_call_failed") == (run.status, run.reason)
     return run.message, operations(engine, run)[0].calls[0]
 
