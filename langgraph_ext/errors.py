@@ -35,8 +35,9 @@ class LangGraphExtError(Exception):
     `deadline_exceeded`, `loops_exhausted`, `model_calls_exhausted`, `tool_calls_exhausted`, `tokens_exhausted`,
     `model_call_failed`, `model_protocol_error` (an answer is none), `context_window_exceeded`, `compaction_failed`; of
     a behaviour `node_outcome_invalid`, `node_implementation_failed`, `node_missing_terminal_outcome`. What came of one
-    call: `call_failed`, `deadline_exceeded`, `denied` (by a hook), `cancelled`, `outcome_unknown`; and of a tool call
-    that was rejected `tool_unknown`, `tool_not_allowed`, `tool_arguments_invalid`, `response_truncated`.
+    call: `call_failed`, `deadline_exceeded`, `denied` (by a hook), `cancelled`, `outcome_unknown`,
+    `tool_result_invalid` (it is no message); and of a tool call that was rejected `tool_unknown`, `tool_not_allowed`,
+    `tool_arguments_invalid`, `response_truncated`.
 
     Args:
         message: What is wrong, where, and what to do about it.

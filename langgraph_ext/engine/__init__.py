@@ -9,7 +9,15 @@ from langgraph_ext.engine.hooks import Deny, Replace
 from langgraph_ext.engine.injected import InjectedIdempotencyKey
 from langgraph_ext.engine.operation_changes import Begin
 from langgraph_ext.engine.outcomes import Behaviour, Complete, Fail, Progress, Runtime, Wait
-from langgraph_ext.engine.records import AgentRunRecord, CallRecord, OperationRecord
+from langgraph_ext.engine.records import (
+    AgentRunRecord,
+    AgentTaskRecord,
+    CallRecord,
+    OperationRecord,
+    SlotRecord,
+    TicketRecord,
+    TranscriptEntry,
+)
 from langgraph_ext.engine.releases import Live, Release
 from langgraph_ext.engine.role_graph import Binding, Dispatch, Role, RoleGraph
 from langgraph_ext.engine.spec import AgentSpec, Executor, PlanExecute, Planner, ReAct
@@ -23,19 +31,28 @@ from langgraph_ext.engine.spec_policies import (
     Retry,
     ToolPolicy,
 )
-from langgraph_ext.engine.states import AgentStatus
+from langgraph_ext.engine.states import (
+    AgentStatus,
+    CallState,
+    MemberState,
+    OperationState,
+    TaskState,
+    TicketState,
+)
 
 __all__ = [
     "AgentGraphEngine",
     "AgentRunRecord",
     "AgentSpec",
     "AgentStatus",
+    "AgentTaskRecord",
     "Approval",
     "Begin",
     "Behaviour",
     "Behaviours",
     "Binding",
     "CallRecord",
+    "CallState",
     "Compaction",
     "Complete",
     "ConsumeTicket",
@@ -49,7 +66,9 @@ __all__ = [
     "InjectedIdempotencyKey",
     "Limits",
     "Live",
+    "MemberState",
     "OperationRecord",
+    "OperationState",
     "PlanExecute",
     "Planner",
     "Progress",
@@ -61,7 +80,12 @@ __all__ = [
     "Role",
     "RoleGraph",
     "Runtime",
+    "SlotRecord",
+    "TaskState",
+    "TicketRecord",
+    "TicketState",
     "ToolPolicy",
+    "TranscriptEntry",
     "Wait",
     "compile_spec",
     "operations_ended",

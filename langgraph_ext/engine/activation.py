@@ -17,7 +17,8 @@ from langgraph_ext.database import Tx
 from langgraph_ext.engine.applying import Change, Ref
 from langgraph_ext.engine.cancelled import is_told_to_stop
 from langgraph_ext.engine.commits import Committed, RuntimeCommit
-from langgraph_ext.engine.outcomes import Complete, Fail, Outcome, Progress, Wait, check
+from langgraph_ext.engine.outcome_checks import check
+from langgraph_ext.engine.outcomes import Complete, Fail, Outcome, Progress, Wait
 from langgraph_ext.engine.program import Program
 from langgraph_ext.engine.rows import AgentTask
 from langgraph_ext.engine.runtimes import Runtime

@@ -161,7 +161,7 @@ def _parsed(text: str) -> tuple[Any, list[Fault]]:
 def _modelled(value: Any, output_type: type[BaseModel]) -> tuple[Any, list[Fault]]:
     try:
         made = output_type.model_validate_json(canonical.encode_plain(value))
-        dumped = made.model_dump(mode="json", warnings=False)
+        dumped = made.model_dump(mode="json", by_alias=True, warnings=False)
     except ModelError as error:
         return None, pointed(error.errors(include_url=False, include_context=False, include_input=False), value)
     except Exception as error:  # noqa: BLE001 - a model's own code; whatever it raises is told

@@ -11,6 +11,7 @@ from langgraph_ext.engine.applying import Applying, OfOperation, moved, operatio
 from langgraph_ext.engine.contexts import append
 from langgraph_ext.engine.messages import result_message, tokens_of
 from langgraph_ext.engine.rows import decoded, encoded
+from langgraph_ext.engine.states import BatchState, MemberState
 
 __all__ = [
     "BatchRow",
@@ -31,8 +32,7 @@ class Member:
     ordinal: int
     call_id: str
     name: str
-    state: str
-    """`queued`, `admitting`, `admitted` or `settled`."""
+    state: MemberState
     operation_id: str | None
     """None if it was rejected, or is queued."""
     outcome: Any
@@ -46,7 +46,7 @@ class BatchRow:
     """A batch as it is stored."""
 
     batch_id: str
-    state: str
+    state: BatchState
     members: tuple[Member, ...]
 
 
@@ -130,7 +130,7 @@ def close_batches(at: Applying, agent_run_id: str) -> None:
         for row in at.tx.all("agent_members", batch_id=batch_id):
             if row["operation_id"] is not None:
                 slots.settle(at, operation_of(at.tx, row["operation_id"]))
-            elif row["state"] != "settled":
+            elif row["state"] != MemberState.SETTLED:
                 slots.reject(at, batch_id, row["ordinal"], result_message(row["call_id"], row["name"], None))
         found = batch_of(at.tx, batch_id)
         assert found is not None, "it was read above"
@@ -157,7 +157,7 @@ def batch_of(tx: Tx, batch_id: str) -> BatchRow | None:
     if row is None:
         return None
     members = tuple(_member(tx, each) for each in tx.all("agent_members", batch_id=batch_id))
-    return BatchRow(batch_id=batch_id, state=row["state"], members=members)
+    return BatchRow(batch_id=batch_id, state=BatchState(row["state"]), members=members)
 
 
 def _member(tx: Tx, row: Any) -> Member:
@@ -165,13 +165,13 @@ def _member(tx: Tx, row: Any) -> Member:
     if row["operation_id"] is not None:
         outcome = operation_of(tx, row["operation_id"]).outcome
     result = decoded(row["result"])
-    if row["state"] == "settled" and result is None:
+    if row["state"] == MemberState.SETTLED and result is None:
         result = result_message(row["call_id"], row["name"], outcome)
     return Member(
         ordinal=row["ordinal"],
         call_id=row["call_id"],
         name=row["name"],
-        state=row["state"],
+        state=MemberState(row["state"]),
         operation_id=row["operation_id"],
         outcome=outcome,
         result=result,

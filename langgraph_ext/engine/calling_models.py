@@ -20,6 +20,9 @@ from langgraph_ext.ledger.texts import cut, message_of
 
 __all__ = ["call_model", "usage_of"]
 
+_MOST_CAUSES = 8
+"""Of an error, that are gone through to the first."""
+
 _LONGEST_WAIT = 300.0
 """Of what a server may ask for, in seconds."""
 
@@ -127,11 +130,19 @@ def _failed(error: Exception, pieces: Sequence[AIMessage], operation_id: str) ->
         may_help = isinstance(error, TimeoutError) or bool(pieces)
     return Failed(
         "call_failed",
-        cut(f"{type(error).__name__}: {message_of(error)}"),
+        cut(_told(error)),
         partial=_partial(pieces, operation_id),
         retryable=may_help,
         after_seconds=_retry_after(error),
     )
+
+
+def _told(error: BaseException) -> str:
+    """What an error says, and what it came of."""
+    told, seen = f"{type(error).__name__}: {message_of(error)}", [error]
+    while (cause := seen[-1].__cause__) is not None and cause not in seen and len(seen) < _MOST_CAUSES:
+        seen.append(cause)
+    return told if len(seen) == 1 else f"{told} (by {type(seen[-1]).__name__}: {message_of(seen[-1])})"
 
 
 def _retry_after(error: Exception) -> float:

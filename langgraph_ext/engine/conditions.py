@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from langgraph_ext.database import Tx
-from langgraph_ext.engine.states import OperationState
+from langgraph_ext.engine.states import BatchState, OperationState
 from langgraph_ext.errors import InvalidArgument
 
 __all__ = ["batch_settled", "check", "is_met", "operations_ended"]
@@ -57,7 +57,7 @@ def _operations(tx: Tx, agent_task_id: str, condition: Mapping[str, Any]) -> boo
 
 def _batch(tx: Tx, agent_task_id: str, condition: Mapping[str, Any]) -> bool:
     row = tx.maybe("agent_batch_get", batch_id=condition["batch"])
-    return row is not None and row["agent_task_id"] == agent_task_id and row["state"] != "open"
+    return row is not None and row["agent_task_id"] == agent_task_id and row["state"] != BatchState.OPEN
 
 
 _KINDS: dict[str, Callable[[Tx, str, Mapping[str, Any]], bool]] = {"operations": _operations, "batch": _batch}

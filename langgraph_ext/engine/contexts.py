@@ -30,6 +30,9 @@ __all__ = [
     "stored_messages",
 ]
 
+KINDS = ("input", "steering", "decision", "result", "feedback", "summary")
+"""Of messages."""
+
 _ALL = 2**62
 
 

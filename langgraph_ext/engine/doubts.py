@@ -116,7 +116,8 @@ def resolve(
 
     Raises:
         NotFound: The tree has no such operation (`operation_not_found`).
-        ConflictError: It is not in doubt (`operation_not_in_doubt`), or its run has ended (`run_closed`).
+        ConflictError: It is not in doubt (`operation_not_in_doubt`), something else was said of it before
+            (`idempotency_conflict`; the same again changes nothing), or its run has ended (`run_closed`).
     """
     row = tx.maybe("agent_operation_get", operation_id=operation_id)
     if row is None or row["root_id"] != root_id:
@@ -133,9 +134,12 @@ def resolve(
             code="run_closed",
             details={"agent_run_id": root_id, "status": root["status"]},
         )
-    if not operation.is_in_doubt:
+    key = f"resolve:{operation_id}:{operation.tries}"
+    said = tx.maybe("agent_commit_get", root_id=root_id, commit_key=key)
+    if said is None and not operation.is_in_doubt:
+        under_way = " If its worker is gone, drive the run once: then it is." if operation.state == "dispatched" else ""
         raise ConflictError(
-            f"operation {operation_id!r} is {operation.state}, and not in doubt: there is nothing to say about it",
+            f"operation {operation_id!r} is {operation.state}, and not in doubt.{under_way}",
             code="operation_not_in_doubt",
             details={"operation_id": operation_id, "state": str(operation.state)},
         )
@@ -146,7 +150,7 @@ def resolve(
     outcome = told_outcome(operation.request["id"], operation.name, result)
     wanted = RuntimeCommit(
         root_id=root_id,
-        key=f"resolve:{operation_id}:{operation.revision}",
+        key=key,
         changes=(Resolve(operation_id=operation_id, outcome=outcome if happened else None),),
     )
     held = Held(lease.thread_id, lease.epoch)

@@ -17,6 +17,7 @@ from langgraph_ext.engine.built_in import built_in
 from langgraph_ext.engine.compiler import compile_spec
 from langgraph_ext.engine.doubts import resolve
 from langgraph_ext.engine.from_sync import from_sync
+from langgraph_ext.engine.messages import without_objects
 from langgraph_ext.engine.reading import Reading, named, operation_given_out
 from langgraph_ext.engine.records import AgentRunRecord, OperationRecord
 from langgraph_ext.engine.release_program import ReleaseProgram, entry_of
@@ -103,7 +104,7 @@ class AgentGraphEngine(Reading, Closing):
 
         Args:
             spec: What it is to be, or its release.
-            input: JSON.
+            input: JSON. Of a ReAct agent a text, messages (langchain-core's, too), or `{"messages": […]}`.
             key: The caller's name for it: the same key, spec and input again is the same agent run.
 
         Raises:
@@ -239,7 +240,7 @@ class AgentGraphEngine(Reading, Closing):
             raise InvalidArgument("key is empty; it must be text, or None")
         release = self._known(spec)
         factories = self.behaviours.require(release.descriptor)  # who cannot drive it does not begin it
-        entry = entry_of(release)
+        entry, input = entry_of(release), without_objects(input)
         if (check := getattr(factories[entry.behaviour, entry.version](), "check_input", None)) is not None:
             check(input)
         try:

@@ -42,6 +42,10 @@ class Named(NamedTuple):
     call: Callable[[Any], Any]
 
 
+class _Misfit(TypeError):
+    """A hook has returned what none may."""
+
+
 class Asked(NamedTuple):
     """What came of asking."""
 
@@ -69,7 +73,9 @@ async def ask(hooks: Sequence[Named], value: Any, fits: Callable[[Any], object])
             if not hook.required:
                 decisions.append({"hook": hook.name, "decision": "failed", "error": type(error).__name__})
                 continue
-            message = f"hook {hook.name!r} raised {type(error).__name__}"
+            # what a hook raises itself may hold anything
+            told = str(error) if isinstance(error, _Misfit) else f"raised {type(error).__name__}"
+            message = f"hook {hook.name!r} {told}"
             decided = Deny(message)
         decisions.append({"hook": hook.name, "decision": _word(decided)})
         if isinstance(decided, Deny):
@@ -86,7 +92,7 @@ async def _ask(hook: Named, value: Any, fits: Callable[[Any], object]) -> Replac
     if isinstance(decided, Replace):
         fits(decided.value)
     if not isinstance(decided, Replace | Deny | None):
-        raise TypeError(f"returned a {type(decided).__name__}; a hook returns None, Replace(…) or Deny(…)")
+        raise _Misfit(f"has returned a {type(decided).__name__}; a hook returns None, Replace(…) or Deny(…)")
     return decided
 
 

@@ -47,6 +47,7 @@ __all__ = [
     "text_message",
     "tokens_of",
     "told_outcome",
+    "without_objects",
 ]
 
 _TRUNCATED = frozenset(
@@ -114,6 +115,17 @@ def input_messages(value: Any) -> list[dict[str, Any]]:
     except Exception as error:
         message = f"the input of a ReAct agent holds what is no message: {type(error).__name__}"
         raise InvalidArgument(message) from error
+
+
+def without_objects(value: Any) -> Any:
+    """An input with langchain-core's messages as plain ones: itself, in a list, or under `messages`."""
+    if isinstance(value, BaseMessage):
+        return [plain(value)]
+    if isinstance(value, Mapping) and set(value) == {"messages"}:
+        return {"messages": without_objects(value["messages"])}
+    if isinstance(value, list | tuple):
+        return [plain(each) if isinstance(each, BaseMessage) else each for each in value]
+    return value
 
 
 def _message(given: Any) -> BaseMessage:
@@ -202,7 +214,8 @@ def fault_of(answer: AIMessage) -> str | None:
     if any(not call["name"] for call in answer.invalid_tool_calls):
         return "it holds fragments that belong to no tool call"
     if not answer.tool_calls and not answer.invalid_tool_calls and not answer_text(answer):
-        return "it holds neither text nor tool calls"
+        said = next((told for name in _FINISH if isinstance(told := answer.response_metadata.get(name), str)), None)
+        return "it holds neither text nor tool calls" + (f" ({said})" if said else "")
     return None
 
 

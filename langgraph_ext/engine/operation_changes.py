@@ -170,7 +170,9 @@ class SaveRaw(OfOperation):
     def apply(self, at: Applying) -> None:
         """Store it. In a closing scope its hooks are skipped, and it is the outcome."""
         operation = operation_of(at.tx, self.operation_id)
-        answer: Any = {} if self.partial is None else {"partial": self.partial}  # the operation has the rest
+        answer: Any = {"error": self.raw["error"]} if "error" in self.raw else {}  # the operation has what else came
+        if self.partial is not None:
+            answer["partial"] = self.partial
         _close_call(at, self.operation_id, self.number, CallState.SETTLED, answer, self.usage)
         limits.count_tokens(at, operation, self.usage)
         _settle(at, operation, self.raw, self.after)

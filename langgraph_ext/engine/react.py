@@ -36,6 +36,7 @@ from langgraph_ext.engine.operation_changes import Begin
 from langgraph_ext.engine.outcomes import PROTOCOL, Complete, Fail, Outcome, Progress, Wait
 from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.runtimes import Runtime
+from langgraph_ext.engine.states import BatchState
 from langgraph_ext.engine.tool_calls import beyond_limit, member_of, rejected
 
 __all__ = ["React"]
@@ -219,7 +220,7 @@ def _wait_batch(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
     """All results, in their order, once every slot has one."""
     batch = runtime.batch
     assert batch is not None, "the continuation names it, and it was frozen with that"
-    if batch.state == "open":
+    if batch.state is BatchState.OPEN:
         return Wait(continuation=at, condition=conditions.batch_settled(batch.batch_id))
     return _consume_results(batch, at, runtime)
 

@@ -82,7 +82,10 @@ class Reading:
         return await self._store.read(_ask(_operations, agent_run_id))
 
     def doubts(self, agent_run_id: str) -> list[OperationRecord]:
-        """The calls of which nobody knows whether they did anything; `resolve` says what came of one."""
+        """The calls of which nobody knows whether they did anything; `resolve` says what came of one.
+
+        Of an agent run that has ended, too: nothing more is done in it about them, so look outside.
+        """
         return self._store.database.read(_ask(_doubts, agent_run_id))
 
     async def adoubts(self, agent_run_id: str) -> list[OperationRecord]:
@@ -147,8 +150,7 @@ def named(given: object, what: str = "agent_run_id") -> str:
 
 def operation_given_out(tx: Tx, operation_id: str) -> OperationRecord:
     """An operation that is there, with its calls."""
-    operation = operation_of(tx, operation_id)
-    return _given_out(tx, operation, read_root(tx, operation.root_id))
+    return _given_out(tx, operation_of(tx, operation_id))
 
 
 def _ask(fn: Callable[[Tx, AgentRun], T], agent_run_id: str) -> Callable[[Tx], T]:
@@ -176,12 +178,12 @@ def _tasks(tx: Tx, root: AgentRun) -> list[AgentTaskRecord]:
 
 def _operations(tx: Tx, root: AgentRun) -> list[OperationRecord]:
     rows = tx.all("agent_operations_of_tree", root_id=root.agent_run_id)
-    return [_given_out(tx, Operation.from_row(row), root) for row in rows]
+    return [_given_out(tx, Operation.from_row(row)) for row in rows]
 
 
 def _doubts(tx: Tx, root: AgentRun) -> list[OperationRecord]:
-    rows = map(Operation.from_row, tx.all("agent_operations_live", root_id=root.agent_run_id))
-    return [_given_out(tx, each, root) for each in rows if each.is_in_doubt and not root.status.ended]
+    rows = map(Operation.from_row, tx.all("agent_operations_of_tree", root_id=root.agent_run_id))
+    return [_given_out(tx, each) for each in rows if each.is_in_doubt]
 
 
 def _slots(tx: Tx, root: AgentRun) -> list[SlotRecord]:
@@ -202,6 +204,6 @@ def _transcript(tx: Tx, root: AgentRun, *, after: int, size: int) -> list[Transc
     ]
 
 
-def _given_out(tx: Tx, operation: Operation, root: AgentRun) -> OperationRecord:
+def _given_out(tx: Tx, operation: Operation) -> OperationRecord:
     rows: list[Any] = tx.all("agent_calls_of", operation_id=operation.operation_id)
-    return OperationRecord.of(operation, tuple(CallRecord.of(row) for row in rows), is_open=not root.status.ended)
+    return OperationRecord.of(operation, tuple(CallRecord.of(row) for row in rows))

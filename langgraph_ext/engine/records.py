@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 from langgraph_ext.database import Row
 from langgraph_ext.engine.messages import result_message, revived
 from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Ticket, decoded
-from langgraph_ext.engine.states import AgentStatus, CallState, OperationState, TaskState, TicketState
+from langgraph_ext.engine.states import AgentStatus, CallState, MemberState, OperationState, TaskState, TicketState
 from langgraph_ext.ledger.rows import moment, moment_or_none
 
 __all__ = [
@@ -124,7 +124,7 @@ class CallRecord:
     """Of the lease that it was made under."""
     state: CallState
     error: Mapping[str, str] | None
-    """Code and message, if it has failed and another one was made."""
+    """Code and message, if it has failed."""
     partial: Any
     """What had come of an answer that broke off; never taken for one."""
     tokens_in: int | None
@@ -166,7 +166,7 @@ class OperationRecord:
     state: OperationState
     idempotency_key: str
     in_doubt: bool
-    """Whether nobody knows if its last call did anything, and that is to be found out."""
+    """Whether nobody knows if its last call did anything, and that is to be found out; also when its run has ended."""
     on_unknown: str | None
     """By whom: a person (`ask`), or the tool's function (`reconcile`); else nobody asks, and the model is told."""
     request: Any
@@ -175,8 +175,8 @@ class OperationRecord:
     calls: tuple[CallRecord, ...]
 
     @classmethod
-    def of(cls, operation: Operation, calls: tuple[CallRecord, ...], *, is_open: bool) -> OperationRecord:
-        """A row as it is given out; `is_open`: whether its run goes on."""
+    def of(cls, operation: Operation, calls: tuple[CallRecord, ...]) -> OperationRecord:
+        """A row as it is given out."""
         return cls(
             operation_id=operation.operation_id,
             agent_run_id=operation.agent_run_id,
@@ -186,7 +186,7 @@ class OperationRecord:
             name=operation.name,
             state=operation.state,
             idempotency_key=operation.idempotency_key,
-            in_doubt=is_open and operation.is_in_doubt,
+            in_doubt=operation.is_in_doubt,
             on_unknown=operation.on_unknown,
             request=operation.request,
             outcome=operation.outcome,
@@ -225,8 +225,7 @@ class SlotRecord:
     """From 0, in the decision's order."""
     call_id: str
     name: str
-    state: str
-    """`queued`, `admitting`, `admitted` or `settled`."""
+    state: MemberState
     operation_id: str | None
     """None while it is queued, and if it was rejected."""
     result: BaseMessage | None
@@ -236,14 +235,14 @@ class SlotRecord:
     def of(cls, row: Row) -> SlotRecord:
         """A row as it is given out, with its operation's outcome."""
         message = decoded(row["result"])
-        if message is None and row["state"] == "settled":
+        if message is None and row["state"] == MemberState.SETTLED:
             message = result_message(row["call_id"], row["name"], decoded(row["outcome"]))
         return cls(
             batch_id=row["batch_id"],
             ordinal=row["ordinal"],
             call_id=row["call_id"],
             name=row["name"],
-            state=row["state"],
+            state=MemberState(row["state"]),
             operation_id=row["operation_id"],
             result=None if message is None else revived([message])[0],
         )

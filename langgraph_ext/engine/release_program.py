@@ -39,7 +39,8 @@ def entry_of(release: Release) -> Entry:
         InvalidArgument: It asks for what nothing enforces yet (`spec_unsupported`).
     """
     descriptor = release.descriptor
-    if wanted := _not_enforced(descriptor):
+    models = sorted({each for each in release.live.models.values() if isinstance(each, str)})
+    if wanted := _not_enforced(descriptor) + [f"model {each!r}: it is a name; give a chat model" for each in models]:
         raise InvalidArgument(
             f"agent {descriptor['name']!r} asks for what this version does not enforce; leave it out: "
             f"{', '.join(wanted)}",

@@ -9,24 +9,13 @@ next is admitted in that commit. What is in doubt settles nothing until it is fo
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from langgraph_ext.database import Row
 from langgraph_ext.engine.applying import Applying, agent_run_of
 from langgraph_ext.engine.beginning import begin_operation
 from langgraph_ext.engine.rows import Operation, decoded, encoded
-from langgraph_ext.engine.states import AgentStatus
+from langgraph_ext.engine.states import AgentStatus, MemberState
 
-__all__ = ["BatchState", "admit", "reject", "settle"]
-
-
-class BatchState(StrEnum):
-    """Where a batch stands."""
-
-    OPEN = "open"
-    SETTLED = "settled"
-    """All its members are."""
-    CONSUMED = "consumed"
+__all__ = ["admit", "reject", "settle"]
 
 
 def admit(at: Applying, member: Row, agent_task_id: str) -> None:
@@ -56,7 +45,7 @@ def settle(at: Applying, operation: Operation) -> None:
     While its scope is open, one that is in doubt stays unsettled.
     """
     member = at.tx.maybe("agent_member_of", operation_id=operation.operation_id)
-    if member is None or member["state"] == "settled":
+    if member is None or member["state"] == MemberState.SETTLED:
         return
     is_open = all(
         agent_run_of(at.tx, each).status is AgentStatus.RUNNING for each in {at.root_id, operation.agent_run_id}

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["AgentStatus", "CallState", "OperationState", "TaskState", "TicketState"]
+__all__ = [
+    "AgentStatus",
+    "BatchState",
+    "CallState",
+    "MemberState",
+    "OperationState",
+    "TaskState",
+    "TicketState",
+]
 
 
 class AgentStatus(StrEnum):
@@ -77,3 +85,20 @@ class TicketState(StrEnum):
     RESERVED = "reserved"
     CONSUMED = "consumed"
     RELEASED = "released"
+
+
+class BatchState(StrEnum):
+    """Where the tool calls of a decision stand, together."""
+
+    OPEN = "open"
+    SETTLED = "settled"
+    """All of them are."""
+    CONSUMED = "consumed"
+
+
+class MemberState(StrEnum):
+    """Where one tool call of a decision stands."""
+
+    QUEUED = "queued"
+    ADMITTED = "admitted"
+    SETTLED = "settled"

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from langgraph_ext.database import Tx, tell
 from langgraph_ext.engine.closing import thread_of
@@ -81,7 +80,7 @@ class Work:
             self._renewal.add(lease, self._lost)
             return await self._drive(driver, held)
         except BaseException:
-            await self._give_back(leases.release, *held)
+            await self._let_go(held)
             raise
         finally:
             self._driving = None
@@ -90,15 +89,26 @@ class Work:
     async def _drive(self, driver: Driver, held: Held) -> Tree:
         while True:
             tree = await driver.drive()
-            left = await self._give_back(_leave, self.root_id, held, self._store.clock_us, self._store.ids)
-            if left is not None:
-                return tree if isinstance(left, bool) else replace(tree, root=left)
+            root = await self._leave(held, tree)
+            if root is not None:
+                return replace(tree, root=root)
 
-    async def _give_back(self, give: Callable[..., AgentRun | bool | None], *args: Any) -> AgentRun | bool | None:
-        """Give the lease back; None if the tree is to be driven on, else its root, if that was read."""
-        with suppress(StoreError):  # it expires
-            return await self._store.transact(give, *args, now_us=self._store.database.clock_us())
-        return True
+    async def _leave(self, held: Held, tree: Tree) -> AgentRun | None:
+        """Give the tree back; its root as it is then, or None if it is to be driven on."""
+        try:
+            return await self._transact_leave(held, goes_on=True)
+        except StoreError:  # its lease expires
+            return tree.root
+
+    async def _let_go(self, held: Held) -> None:
+        """Give the tree back, whatever there is to do yet."""
+        with suppress(StoreError, LeaseError):  # it expires, or is another worker's
+            await self._transact_leave(held, goes_on=False)
+
+    async def _transact_leave(self, held: Held, *, goes_on: bool) -> AgentRun | None:
+        store = self._store
+        times = {"now_us": store.clock_us(), "lease_us": store.database.clock_us()}
+        return await store.transact(_leave, self.root_id, held, ids=store.ids, goes_on=goes_on, **times)
 
     def _lost(self, error: LeaseError) -> None:
         """Whatever it still writes is refused; it may as well look at once, and stop."""
@@ -107,11 +117,20 @@ class Work:
 
 
 def _leave(
-    tx: Tx, root_id: str, held: Held, clock_us: Callable[[], int], ids: Callable[[], str], *, now_us: int
+    tx: Tx, root_id: str, held: Held, *, ids: Callable[[], str], now_us: int, lease_us: int, goes_on: bool
 ) -> AgentRun | None:
     """Give a tree back, unless something was asked or said of it since it was looked at: its worker goes on with that.
 
     If it waits for somebody to say what came of a call, its clocks stand until then.
+
+    Args:
+        tx: The open transaction.
+        root_id: The tree.
+        held: Its lease.
+        ids: Makes ids.
+        now_us: Microseconds since the epoch, UTC.
+        lease_us: As `now_us`, by the database's clock.
+        goes_on: Whether its worker goes on with what there is to do, or leaves it to another.
 
     Returns:
         The root as it is then; None if the tree is to be driven on.
@@ -121,14 +140,15 @@ def _leave(
     """
     tree = read_tree(tx, root_id, tickets=False)
     root = tree.root
-    if not root.status.ended:
+    if not root.status.ended and not (tx.repeated and leases.left_epoch(tx, held.thread_id) is None):
         leases.check(tx, *held)  # if it is another worker's by now, this one cannot say how it stands
-        if has_something_to_do(tree):
+        is_idle = not has_something_to_do(tree)
+        if goes_on and not is_idle:
             return None
-    if not root.status.ended and root.paused_us is None and any(each.is_in_doubt for each in tree.operations.values()):
-        pause = Pause(agent_run_id=root_id)
-        wanted = RuntimeCommit(root_id=root_id, key=f"pause:{root_id}:{root.revision}", changes=(pause,))
-        commit(tx, wanted, held, now_us=clock_us(), ids=ids)
-        root = read_root(tx, root_id)
-    leases.release(tx, *held, now_us=now_us)
+        if is_idle and root.paused_us is None and any(each.is_in_doubt for each in tree.operations.values()):
+            pause = Pause(agent_run_id=root_id)
+            wanted = RuntimeCommit(root_id=root_id, key=f"pause:{root_id}:{root.revision}", changes=(pause,))
+            commit(tx, wanted, held, now_us=now_us, ids=ids)
+            root = read_root(tx, root_id)
+    leases.release(tx, *held, now_us=lease_us)
     return root

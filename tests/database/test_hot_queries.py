@@ -27,6 +27,7 @@ MAY_SORT |= {
     "verify_tasks",
     "run_transitions",
     "inbox_claimed",
+    "agent_members_of_tree",
 }
 
 PASSES = ("SCAN found", "SCAN CONSTANT ROW", "SCAN (subquery-4)")
@@ -45,6 +46,7 @@ EXACT = {
     "writes_delete": "checkpoint_log_place (thread_id=? AND checkpoint_ns=? AND checkpoint_id=? AND listed=?)",
     "namespaces_of_run": "checkpoint_log_run (run_id=?)",
     "thread_delete": "checkpoint_log_place (thread_id=?)",
+    "agent_message_summary": "agent_message_summary (agent_task_id=?)",
 }
 """What hot queries search by."""
 
@@ -95,7 +97,8 @@ def test_a_query_finds_its_rows_in_order(plan: Plan, name: str) -> None:
 @pytest.mark.parametrize("name", EXACT)
 def test_a_hot_query_uses_all_of_its_index(plan: Plan, name: str, state: str) -> None:
     """Searching by the thread alone would also be a search, and read the whole thread."""
-    assert [f"SEARCH checkpoint_log USING INDEX {EXACT[name]}"] == [
+    table = "agent_message" if name.startswith("agent_message") else "checkpoint_log"
+    assert [f"SEARCH {table} USING INDEX {EXACT[name]}"] == [
         step.replace("COVERING ", "") for step in plan(state, name) if "TEMP" not in step
     ]
 

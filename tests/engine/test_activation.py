@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from langgraph_ext.engine import conditions
+from langgraph_ext.engine.batches import FreezeBatch
+from langgraph_ext.engine.contexts import Append
 from langgraph_ext.engine.control import Close
 from langgraph_ext.engine.granting import ConsumeTicket, ReleaseTicket
 from langgraph_ext.engine.operation_changes import Begin, CompleteOperation
@@ -369,6 +371,13 @@ async def test_e9_a_generator_that_cannot_be_closed_has_its_result(bench: Bench,
 
 
 OTHERS = ConsumeTicket(operation_id="of another task")
+
+
+def said(*entries: Any) -> Progress:
+    """A history that goes on with these."""
+    return Progress(continuation=phase("a"), changes=(Append(agent_task_id=TASK, after=0, entries=entries),))
+
+
 INVALID: dict[str, Any] = {
     "no outcome": {"not": "one"},
     "a string": "completed",
@@ -410,6 +419,19 @@ INVALID: dict[str, Any] = {
     "a result of an operation": Progress(
         continuation=phase("a"), changes=(CompleteOperation(operation_id="o", after=[], outcome={}),)
     ),
+    "a message of nobody": said({"kind": "decision", "tokens": 1, "operation_id": "nobody"}),
+    "a message that is nowhere": said({"kind": "input", "tokens": 1}),
+    "a message that JSON cannot hold": said({"kind": "input", "tokens": 1, "message": object()}),
+    "a message of no kind": said({"kind": "moon", "tokens": 1, "message": {}}),
+    "a message without a size": said({"kind": "input", "message": {}}),
+    "a message of a strange size": said({"kind": "input", "tokens": -1, "message": {}}),
+    "a summary of nothing": said({"kind": "summary", "tokens": 1, "message": {}}),
+    "messages that are numbers": said(3),
+    "a batch of nobody's decision": Progress(
+        continuation=phase("a"),
+        changes=(FreezeBatch(operation_id="nobody", agent_task_id=TASK, members=(), serial=False),),
+    ),
+    "a key of somebody else's": Progress(continuation=phase("a"), key="accept-model:nobody"),
     "no tuple": Progress(continuation=phase("a"), changes=[tool()]),  # type: ignore[arg-type]
     "no changes": Progress(continuation=phase("a"), changes=None),  # type: ignore[arg-type]
 }

@@ -19,7 +19,7 @@ WHERE batch_id = :batch_id AND state = 'open';
 
 -- name: agent_batches_live
 -- Those of a tree whose results have not had their effect.
-SELECT * FROM agent_batch WHERE root_id = :root_id AND state <> 'consumed' ORDER BY batch_id;
+SELECT * FROM agent_batch WHERE root_id = :root_id AND state <> 'consumed' ORDER BY created_us, batch_id;
 
 -- name: agent_member_admit
 UPDATE agent_member SET state = 'admitted', operation_id = :operation_id, arguments = NULL
@@ -47,7 +47,7 @@ SELECT * FROM agent_member WHERE batch_id = :batch_id ORDER BY ordinal;
 
 -- name: agent_members_of_tree
 SELECT member.*, operation.outcome FROM agent_batch AS batch
-JOIN agent_member AS member ON member.batch_id = batch.batch_id
+CROSS JOIN agent_member AS member ON member.batch_id = batch.batch_id
 LEFT JOIN agent_operation AS operation ON operation.operation_id = member.operation_id
 WHERE batch.root_id = :root_id
 ORDER BY batch.created_us, batch.batch_id, member.ordinal;

@@ -80,6 +80,30 @@ def test_e9_a_worker_that_is_taken_over_while_it_leaves_is_told(
     assert "lease_lost" == lost.value.code
 
 
+async def test_e23_the_clocks_stand_also_when_a_worker_that_leaves_a_doubt_is_stopped(
+    engine: AgentGraphEngine,
+) -> None:
+    """And the ledger's run says what it waits for."""
+    called = asyncio.Event()
+
+    async def pay(order: str) -> str:
+        """Pay an order."""
+        called.set()
+        await asyncio.sleep(60)
+        return "paid"
+
+    spec = AgentSpec(model=ScriptedChatModel(script=[call("pay", {"order": "a"}), say("done")]), tools=[pay])
+    driving = asyncio.ensure_future(engine.arun(spec, "Go.", key="k"))
+    await called.wait()
+    driving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await driving
+    (run,) = await engine.aruns()
+    assert run.paused_at is not None
+    assert "recovery_required" == engine.ledger.runs()[0].status
+    assert ["pay"] == [each.name for each in await engine.adoubts(run.agent_run_id)]
+
+
 class Late(Store):
     """A store that is long in telling that a model's answer is stored."""
 

@@ -36,6 +36,26 @@ def ended(engine: AgentGraphEngine) -> AgentRunRecord:
     return engine.run(agent(script, Notes().tool("t")), "go")
 
 
+# -- input
+
+
+@pytest.mark.parametrize(
+    "given",
+    [HumanMessage("go"), [HumanMessage("go")], {"messages": [HumanMessage("go")]}, [("user", "go")], "go"],
+    ids=["message", "list", "messages", "pair", "text"],
+)
+def test_an_input_is_text_or_messages_as_langchain_writes_them(engine: AgentGraphEngine, given: Any) -> None:
+    run = engine.run(agent(["done"]), given)
+    assert ("done", ["go"]) == (output_of(run), [each.message.text for each in engine.transcript(run.agent_run_id)[:1]])
+
+
+def test_what_another_run_has_said_may_be_gone_on_with(engine: AgentGraphEngine, ended: AgentRunRecord) -> None:
+    """Its transcript, and the next thing that its user says."""
+    said = [each.message for each in engine.transcript(ended.agent_run_id)]
+    run = engine.run(agent(["done", "never", "again"], Notes().tool("t")), [*said, HumanMessage("and now?")])
+    assert 7 == len(engine.transcript(run.agent_run_id))
+
+
 # -- transcript
 
 

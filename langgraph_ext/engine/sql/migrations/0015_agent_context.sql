@@ -20,7 +20,7 @@
 --   state         open -> settled (all members are) -> consumed
 --   serial        1 if a member begins when the one before it is settled
 -- agent_member
---   state         queued -> admitting -> admitted -> settled; a rejected one is settled at once
+--   state         queued -> admitting (approvals, later) -> admitted -> settled; a rejected one is settled at once
 --   arguments     of a queued one
 --   operation_id  null if it was rejected, whose result is `result`
 -- agent_operation.on_unknown   a person is asked, the model is told (error), or a function finds out (reconcile)
@@ -47,6 +47,10 @@ CREATE TABLE agent_message (
     CHECK ((covers IS NOT NULL) = (kind = 'summary'))
 ) STRICT;
 
+-- Looked at behind each commit: without it, a long history without a summary would be walked through.
+CREATE INDEX agent_message_summary ON agent_message (agent_task_id, seq)
+    WHERE kind = 'summary';
+
 CREATE TABLE agent_batch (
     batch_id      TEXT    PRIMARY KEY,
     agent_task_id TEXT    NOT NULL,
@@ -60,8 +64,7 @@ CREATE TABLE agent_batch (
     CHECK ((settled = size) = (state <> 'open'))
 ) STRICT;
 
-CREATE INDEX agent_batch_live ON agent_batch (root_id, batch_id)
-    WHERE state <> 'consumed';
+CREATE INDEX agent_batch_tree ON agent_batch (root_id, created_us, batch_id);
 
 CREATE TABLE agent_member (
     batch_id     TEXT    NOT NULL,
