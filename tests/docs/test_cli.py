@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from langgraph_ext.cli.app import app
 from tests.support.pages import ROOT, masked, python
 
 PAGE = (ROOT / "docs" / "cli.md").read_text("utf-8")
@@ -60,7 +62,7 @@ def test_every_command_has_an_example() -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_is_described(command: str) -> None:
     """On the page, and in a line of help."""
-    shown = output_of(command, "--help")
+    shown = CliRunner().invoke(app, [command, "--help"]).output
     options = set(re.findall(r"--[a-z-]+", shown)) - {"--help"}
     assert {"--db", "--json"} <= options
     assert set() == {option for option in options if option not in PAGE}

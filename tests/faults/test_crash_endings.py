@@ -186,6 +186,7 @@ def test_progress_is_told_before_the_first_kill_and_behind_each(crash: Crash) ->
     assert (None, 0) == (told[0].seconds_left, told[-1].seconds_left)
 
 
+@pytest.mark.slow
 def test_kills_side_by_side_find_the_same_in_the_same_order(crash: Crash) -> None:
     alone, together = (crash("keeps_another_value", workers=workers) for workers in (1, 2))
     assert len(alone.findings) > 0

@@ -57,6 +57,7 @@ def test_a_sound_graph_is_found_sound(crash: Crash, db: Path) -> None:
     assert f"tests.support.crashing:sound: {report.boundaries} boundaries, {report.kills} kills" in str(report)
 
 
+@pytest.mark.slow
 def test_a_sound_graph_is_found_sound_on_an_event_loop(crash: Crash) -> None:
     """Should its commits vary in number, a kill that is not reached is counted, neither a hang nor a finding."""
     report = crash("sound_async", points=["before", "after"])
@@ -95,7 +96,7 @@ def test_a_repetition_that_is_allowed_is_no_finding(crash: Crash, at_most: Any, 
 # -- planted bugs
 
 
-@pytest.mark.parametrize("name", ["charges_again", "charges_again_async"])
+@pytest.mark.parametrize("name", ["charges_again", pytest.param("charges_again_async", marks=pytest.mark.slow)])
 def test_an_effect_that_is_repeated_is_found(crash: Crash, name: str) -> None:
     """The first broken boundary is named: its effect is done, and what it wrote is not committed yet."""
     report = crash(name, points=["before"])

@@ -40,7 +40,7 @@ def test_s7_a_crash_at_any_boundary_of_a_run_loses_nothing(
     that of an undisturbed run, acknowledged checkpoints are there, no node whose result was stored runs again."""
     state, points = run(children.start, str(folder("dry")), form, durability, "", 0).value()
     assert state == RUN
-    chosen = every(points.count(kind), sample=points.count("before") if (form, durability) == APPS[0] else 14)[part::2]
+    chosen = every(points.count(kind), sample=points.count("before") if (form, durability) == APPS[0] else 6)[part::2]
     killed = [check_point(str(folder(str(at))), form, durability, kind, at) for at in chosen]
 
     assert sum(killed) >= len(chosen) * 0.5  # who shares a commit with whom differs from run to run

@@ -206,8 +206,10 @@ def test_show_gives_programs_everything(db: Path) -> None:
     assert {"kind": "approve", "text": f"Ship {HOSTILE}?", "more": "x" * 500} == question["value"]
 
 
-@pytest.mark.parametrize("args", [["runs"], ["show", "b"], ["show", "ab"], ["events"], ["verify"], ["doctor"]])
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@pytest.mark.parametrize(
+    "args", [["runs"], ["show", "b"], *(pytest.param([each], marks=pytest.mark.slow) for each in ("events", "doctor"))]
+)
+@pytest.mark.parametrize("encoding", [pytest.param("utf-8", marks=pytest.mark.slow), "ascii"])
 def test_no_name_and_no_payload_moves_the_cursor(db: Path, args: list[str], encoding: str) -> None:
     """Thread ids, messages and payloads that hold control characters are spelt out, in JSON too."""
     for options in ([], ["--json"]):

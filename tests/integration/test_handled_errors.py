@@ -44,7 +44,7 @@ def test_l18_no_refusal_is_where_another_error_has_been(family: Any) -> None:
     assert not gone & {id(error) for error in kept}
 
 
-@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.parametrize("durability", ["sync", pytest.param("async", marks=pytest.mark.slow), "exit"])
 def test_l26_in_an_attached_graph_no_question_is_passed_over(
     saver: LedgerSaver, form: Form, loop: asyncio.AbstractEventLoop, durability: str
 ) -> None:
