@@ -51,10 +51,13 @@ class _LoopThread:
             tasks[0].add_done_callback(lambda task: done.set())
 
         def cancel() -> None:
-            tasks[0].cancel()
+            if tasks:
+                tasks[0].cancel()
+            else:  # interrupted before it was begun
+                done.set()
 
-        self.loop.call_soon_threadsafe(begin)
         try:
+            self.loop.call_soon_threadsafe(begin)
             done.wait()
         except BaseException:
             self.loop.call_soon_threadsafe(cancel)
