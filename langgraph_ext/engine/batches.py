@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph_ext.database import Tx
+from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine import slots
 from langgraph_ext.engine.applying import Applying, OfOperation, moved, operation_of, task_of
 from langgraph_ext.engine.contexts import append
 from langgraph_ext.engine.messages import result_message, tokens_of
-from langgraph_ext.engine.rows import decoded, encoded
+from langgraph_ext.engine.rows import Operation, decoded, encoded
 from langgraph_ext.engine.states import BatchState, MemberState
 
 __all__ = [
@@ -132,7 +133,7 @@ def close_batches(at: Applying, agent_run_id: str) -> None:
                 slots.settle(at, operation_of(at.tx, row["operation_id"]))
             elif row["state"] != MemberState.SETTLED:
                 slots.reject(at, batch_id, row["ordinal"], result_message(row["call_id"], row["name"], None))
-        found = batch_of(at.tx, batch_id)
+        found = batch_of(at.tx, batch_id, {})
         assert found is not None, "it was read above"
         append(at, task_id, result_entries(found))
         ConsumeBatch(operation_id=batch_id).apply(at)
@@ -151,19 +152,19 @@ def result_entries(batch: BatchRow) -> tuple[dict[str, Any], ...]:
     )
 
 
-def batch_of(tx: Tx, batch_id: str) -> BatchRow | None:
-    """A batch with its members; None if there is none."""
+def batch_of(tx: Tx, batch_id: str, operations: Mapping[str, Operation]) -> BatchRow | None:
+    """A batch with its members; None if there is none. `operations`: those that were read already, by id."""
     row = tx.maybe("agent_batch_get", batch_id=batch_id)
     if row is None:
         return None
-    members = tuple(_member(tx, each) for each in tx.all("agent_members", batch_id=batch_id))
+    members = tuple(_member(tx, each, operations) for each in tx.all("agent_members", batch_id=batch_id))
     return BatchRow(batch_id=batch_id, state=BatchState(row["state"]), members=members)
 
 
-def _member(tx: Tx, row: Any) -> Member:
-    outcome = None
-    if row["operation_id"] is not None:
-        outcome = operation_of(tx, row["operation_id"]).outcome
+def _member(tx: Tx, row: Row, operations: Mapping[str, Operation]) -> Member:
+    outcome, operation_id = None, row["operation_id"]
+    if operation_id is not None:
+        outcome = (operations.get(operation_id) or operation_of(tx, operation_id)).outcome
     result = decoded(row["result"])
     if row["state"] == MemberState.SETTLED and result is None:
         result = result_message(row["call_id"], row["name"], outcome)

@@ -125,14 +125,15 @@ class Driver:
         """Read the tree, and what the behaviour may look at whose turn it is."""
         tree = read_tree(tx, self._root_id, tickets=False)
         task = None if tree.root.status.ended else _first_ready(tree)
-        return Seen(tree, None if task is None else self._refreshed(tx, task))
+        return Seen(tree, None if task is None else self._refreshed(tx, task, tree))
 
-    def _refreshed(self, tx: Tx, task: AgentTask) -> Runtime:
+    def _refreshed(self, tx: Tx, task: AgentTask, known: Tree | None = None) -> Runtime:
         """Read what a task's behaviour may look at."""
         behaviour = self._program.behaviour(task.behaviour, task.version)
         return refresh(
             tx,
             task.agent_task_id,
+            known=known,
             spec=self._program.spec,
             live=self._program.live,
             serde=self._store.serde,

@@ -214,12 +214,16 @@ def read_root(tx: Tx, root_id: str) -> AgentRun:
     """
     row = tx.maybe("agent_run_get", agent_run_id=root_id)
     if row is None or row["root_id"] != root_id:
-        raise NotFound(
-            f"agent run {root_id!r} is not on record; list them with engine.runs()",
-            code="agent_run_not_found",
-            details={"agent_run_id": root_id},
-        )
+        raise _no_root(root_id)
     return AgentRun.from_row(row)
+
+
+def _no_root(root_id: str) -> NotFound:
+    return NotFound(
+        f"agent run {root_id!r} is not on record; list them with engine.runs()",
+        code="agent_run_not_found",
+        details={"agent_run_id": root_id},
+    )
 
 
 def read_tree(tx: Tx, root_id: str, *, tickets: bool = True) -> Tree:
@@ -228,8 +232,10 @@ def read_tree(tx: Tx, root_id: str, *, tickets: bool = True) -> Tree:
     Raises:
         NotFound: There is no such root (`agent_run_not_found`).
     """
-    root = read_root(tx, root_id)
-    runs = map(AgentRun.from_row, tx.all("agent_runs_of_tree", root_id=root_id))
+    runs = [AgentRun.from_row(row) for row in tx.all("agent_runs_of_tree", root_id=root_id)]
+    root = next((each for each in runs if each.is_root), None)
+    if root is None:
+        raise _no_root(root_id)
     tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=root_id))
     operations = map(Operation.from_row, tx.all("agent_operations_live", root_id=root_id))
     held = map(Ticket.from_row, tx.all("agent_tickets_of_tree", root_id=root_id)) if tickets else ()

@@ -51,20 +51,34 @@ class Seen(NamedTuple):
     """Of the task whose turn it is; None if it is none's."""
 
 
-def refresh(tx: Tx, agent_task_id: str, *, spec: Any, live: Live | None, serde: Serde | None, context: bool) -> Runtime:
+def refresh(
+    tx: Tx,
+    agent_task_id: str,
+    *,
+    known: Tree | None,
+    spec: Any,
+    live: Live | None,
+    serde: Serde | None,
+    context: bool,
+) -> Runtime:
     """Read what a behaviour may look at.
 
     Args:
         tx: The transaction.
         agent_task_id: Its task.
+        known: The tree, if it was read in this transaction.
         spec: The release's definition.
         live: What lives of it.
         serde: Decodes what of the inbox is no JSON.
         context: Whether the behaviour keeps one.
     """
-    task = AgentTask.from_row(tx.one("agent_task_get", agent_task_id=agent_task_id))
-    rows = tx.all("agent_operations_live", root_id=task.root_id)
-    own = [Operation.from_row(row) for row in rows if row["agent_task_id"] == agent_task_id]
+    if known is None:
+        task = AgentTask.from_row(tx.one("agent_task_get", agent_task_id=agent_task_id))
+        rows = tx.all("agent_operations_live", root_id=task.root_id)
+        own = [Operation.from_row(row) for row in rows if row["agent_task_id"] == agent_task_id]
+    else:
+        task = known.tasks[agent_task_id]
+        own = [each for each in known.operations.values() if each.agent_task_id == agent_task_id]
     found = Runtime(task, {each.purpose: each for each in own}, spec, live=live)
     if context:
         _read_context(tx, found, task.continuation or {}, serde)
@@ -77,7 +91,8 @@ def _read_context(tx: Tx, runtime: Runtime, at: Mapping[str, Any], serde: Serde 
     runtime.context = head_of(tx, task.agent_task_id, summaries=soft is not None)
     is_large = soft is not None and at.get("phase") == "prepare_model"
     runtime.sizes = sizes_of(tx, task.agent_task_id, runtime.context) if is_large else ()
-    runtime.batch = None if at.get("batch") is None else batch_of(tx, at["batch"])
+    by_id = {each.operation_id: each for each in runtime.operations.values()}
+    runtime.batch = None if at.get("batch") is None else batch_of(tx, at["batch"], by_id)
     operation = runtime.operations.get(at.get("purpose") or "")
     runtime.run = AgentRun.from_row(tx.one("agent_run_get", agent_run_id=task.agent_run_id))
     runtime.steering = steered(tx, runtime.run.run, None if operation is None else operation.operation_id, serde)
