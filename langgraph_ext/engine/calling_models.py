@@ -14,11 +14,15 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
 from langgraph_ext.engine.cancelled import is_told_to_stop
-from langgraph_ext.engine.messages import answer_of, fault_of, is_broken_off, plain, sendable, tokens_of
+from langgraph_ext.engine.messages import answer_of, fault_of, is_broken_off, plain, sendable, storable, tokens_of
 from langgraph_ext.engine.program import Failed
+from langgraph_ext.engine.rows import encoded
 from langgraph_ext.ledger.texts import cut, message_of
 
 __all__ = ["call_model", "usage_of"]
+
+_MOST_TOKENS = 2**40
+"""Of one call: a number that is larger is no number of tokens."""
 
 _MOST_CAUSES = 8
 """Of an error, that are gone through to the first."""
@@ -85,7 +89,11 @@ async def call_model(
     if fault is not None:
         message = f"the model's answer is not one: {fault}"
         raise Failed("model_protocol_error", message, partial=_partial(pieces, operation_id))
-    return answer
+    try:
+        return storable(answer)
+    except TypeError as error:
+        message = f"the model's answer cannot be stored: {message_of(error)}"
+        raise Failed("model_protocol_error", message) from None
 
 
 class _Patience:
@@ -162,6 +170,7 @@ def _partial(pieces: Sequence[AIMessage], operation_id: str) -> Any:
     with suppress(Exception):  # pieces that do not fit together; that the call has failed is told all the same
         found = plain(answer_of(pieces, operation_id))
         found["data"]["tool_call_chunks"] = [dict(each) for piece in pieces for each in _fragments(piece)]
+        encoded(found, "partial")
         return found
     return None
 
@@ -178,7 +187,7 @@ def usage_of(request: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str,
         answer: What came back, plain.
     """
     said = answer["data"].get("usage_metadata")
-    if said:
+    if said and all(0 <= said[name] < _MOST_TOKENS for name in ("input_tokens", "output_tokens")):
         return {"tokens_in": said["input_tokens"], "tokens_out": said["output_tokens"], "estimated": False}
     messages = request.get("messages")
     sent = request["tokens"] if messages is None else sum(map(tokens_of, messages))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -11,11 +12,16 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
 from langgraph_ext.engine.argument_checks import without_injected
+from langgraph_ext.engine.in_threads import in_thread
 from langgraph_ext.engine.messages import plain
 from langgraph_ext.engine.program import Failed, NotKnown
 from langgraph_ext.engine.rows import encoded
+from langgraph_ext.ledger.texts import message_of
 
-__all__ = ["call_tool"]
+__all__ = ["call_tool", "is_async"]
+
+_ROUNDS = 4
+"""Of the event loop, in which the end of a call comes to be known."""
 
 
 async def call_tool(
@@ -42,30 +48,47 @@ async def call_tool(
         config: Of the call.
 
     Raises:
-        NotKnown: It took too long, and may have been done, or be done yet: a sync tool goes on in its thread.
+        NotKnown: It took too long, and may have been done, or be done yet: a sync tool goes on in its thread. One that
+            takes a key is called again with it.
         Failed: It took too long, and is one that may be repeated (`deadline_exceeded`); or it has answered with what
             is no message (`tool_result_invalid`), such as a `Command`.
     """
     args = {**without_injected(request["args"], injected), **dict.fromkeys(keys, idempotency_key)}
     call = {"type": "tool_call", "name": tool.name, "args": args, "id": request["id"]}
-    limit = asyncio.timeout(seconds)
+    invoked = tool.ainvoke(call, config) if is_async(tool) else in_thread(tool.invoke, call, config)
+    calling = asyncio.ensure_future(invoked)
     try:
-        async with limit:
-            answer = await tool.ainvoke(call, config)
-    except TimeoutError as error:
-        if not limit.expired():
-            raise
+        await asyncio.wait({calling}, timeout=seconds)
+        for _ in range(_ROUNDS):  # the loop may have been held up: what has ended by now was not late
+            if not calling.done():
+                await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        await _stop(calling)
+        if calling.cancelled() or not calling.done() or calling.exception() is not None:
+            raise  # else it has answered just then: that is known, whoever is told to stop
+    if not calling.done():
+        await _stop(calling)
         told = f"tool {tool.name!r} took longer than {seconds:g} s; allow it more, or let it do less"
-        if policy == "once" or not _is_async(tool):
-            raise NotKnown(told, goes_on=not _is_async(tool)) from error
-        raise Failed("deadline_exceeded", told) from error
+        if policy == "repeatable" and is_async(tool):
+            raise Failed("deadline_exceeded", told)
+        raise NotKnown(told, goes_on=not is_async(tool), again=policy == "keyed")
+    answer = calling.result()
     if not isinstance(answer, ToolMessage):  # it has run: the model is told so
         kind = type(answer).__name__
         raise Failed("tool_result_invalid", f"the call was made, and its result is a {kind}, which is no message")
     return _stored(answer)
 
 
-def _is_async(tool: BaseTool) -> bool:
+async def _stop(calling: asyncio.Future[Any]) -> None:
+    """Tell a call to stop, and wait until it has; a thread goes on, and nobody hears of it."""
+    calling.cancel()
+    with suppress(BaseException):
+        await asyncio.wait({calling})
+    if calling.done() and not calling.cancelled():
+        calling.exception()  # asked, so that it is not logged as forgotten
+
+
+def is_async(tool: BaseTool) -> bool:
     """Whether it is ended by being cancelled; what langchain-core runs in a thread is not."""
     if hasattr(tool, "coroutine"):
         return tool.coroutine is not None
@@ -73,10 +96,19 @@ def _is_async(tool: BaseTool) -> bool:
 
 
 def _stored(answer: ToolMessage) -> dict[str, Any]:
-    """The message as it is stored. An artifact that JSON cannot hold is named instead: the call was made."""
+    """The message as it is stored. An artifact that JSON cannot hold is named instead: the call was made.
+
+    Raises:
+        Failed: JSON cannot hold the rest of it (`tool_result_invalid`).
+    """
     message = plain(answer)
     try:
         encoded(message["data"].get("artifact"), "artifact")
     except TypeError:
         message["data"]["artifact"] = {"not_stored": type(answer.artifact).__name__}
+    try:
+        encoded(message, "result")
+    except TypeError as error:
+        told = f"the call was made, and its result cannot be stored: {message_of(error)}"
+        raise Failed("tool_result_invalid", told) from None
     return message

@@ -61,6 +61,8 @@ class Driver:
         self._loops: dict[str, asyncio.Task[None]] = {}
         self._run_of: dict[str, str] = {}
         """By operation whose loop runs: its agent run."""
+        self._finding: set[str] = set()
+        """Operations in doubt, of which a function is asked."""
         self._made = 0
         """Commits that were asked for."""
         self._seen: tuple[int, Seen | None] = (0, None)
@@ -123,17 +125,16 @@ class Driver:
 
     def _look(self, tx: Tx) -> Seen:
         """Read the tree, and what the behaviour may look at whose turn it is."""
-        tree = read_tree(tx, self._root_id, tickets=False)
+        tree = read_tree(tx, self._root_id, whole=False)
         task = None if tree.root.status.ended else _first_ready(tree)
-        return Seen(tree, None if task is None else self._refreshed(tx, task, tree))
+        return Seen(tree, None if task is None else self._refreshed(tx, task))
 
-    def _refreshed(self, tx: Tx, task: AgentTask, known: Tree | None = None) -> Runtime:
+    def _refreshed(self, tx: Tx, task: AgentTask) -> Runtime:
         """Read what a task's behaviour may look at."""
         behaviour = self._program.behaviour(task.behaviour, task.version)
         return refresh(
             tx,
             task.agent_task_id,
-            known=known,
             spec=self._program.spec,
             live=self._program.live,
             serde=self._store.serde,
@@ -190,12 +191,18 @@ class Driver:
         for operation in tree.operations.values():
             run = tree.runs[operation.agent_run_id]
             is_new = operation.operation_id not in self._loops
+            if operation.operation_id in self._finding and operation.state is not OperationState.UNKNOWN:
+                self._finding.discard(operation.operation_id)
+                if not is_new:  # somebody has said what a function looks for still
+                    self._loops[operation.operation_id].cancel()
             is_dispatched = operation.state is OperationState.DISPATCHED and operation.operation_id in self._to_call
             if is_new and (has_work(operation) or is_dispatched) and run.status is AgentStatus.RUNNING:
                 self._to_call.discard(operation.operation_id)
                 loop = self._run_loop(operation, is_dispatched=is_dispatched)
                 self._loops[operation.operation_id] = asyncio.ensure_future(loop)
                 self._run_of[operation.operation_id] = operation.agent_run_id
+                if operation.state is OperationState.UNKNOWN:
+                    self._finding.add(operation.operation_id)
 
     async def _run_loop(self, operation: Operation, *, is_dispatched: bool) -> None:
         loop = CallLoop(self._program, self._commit, self._look)
@@ -207,7 +214,8 @@ class Driver:
         for operation_id, loop in list(self._loops.items()):
             if loop.done():
                 del self._loops[operation_id], self._run_of[operation_id]
-                loop.result()
+                if not loop.cancelled():
+                    loop.result()
 
     def _loops_in(self, run: AgentRun) -> dict[str, asyncio.Task[None]]:
         return {each: loop for each, loop in self._loops.items() if self._run_of[each] == run.agent_run_id}
@@ -251,7 +259,7 @@ class Driver:
         return committed
 
     async def _read(self) -> Tree:
-        return await self._store.read(partial(read_tree, root_id=self._root_id, tickets=False))
+        return await self._store.read(partial(read_tree, root_id=self._root_id, whole=False))
 
 
 def _checked(tx: Tx, held: Held, look: Callable[[Tx], Seen]) -> Seen:

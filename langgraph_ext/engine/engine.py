@@ -80,7 +80,8 @@ class AgentGraphEngine(Reading, Closing):
         self._store = Store(database, clock_us=clock_us, ids=ids or _time_ordered, serde=ledger.serde)
         self._renewal = Renewal(database)
         self._ttl_us = round(lease_ttl_seconds * 1e6)
-        self._releases: dict[str, Release] = {}
+        self._started: dict[str, Release] = {}
+        """By agent run that was started here, until it has ended: what lives of its spec is its own."""
         self._works: set[Work] = set()
 
     # -- life
@@ -112,11 +113,13 @@ class AgentGraphEngine(Reading, Closing):
             InvalidArgument: The input is not JSON, or the key no text.
             ConflictError: The key names an agent run of another spec or input (`idempotency_conflict`).
         """
-        return self.get_run(self._store.database.transact(self._start(spec, input, key)))
+        release = self._known(spec)
+        return self._began(release, self.get_run(self._store.database.transact(self._start(release, input, key))))
 
     async def astart(self, spec: Spec, input: Any, *, key: str | None = None) -> AgentRunRecord:
         """As `start`."""
-        return await self.aget_run(await self._store.transact(self._start(spec, input, key)))
+        release = self._known(spec)
+        return self._began(release, await self.aget_run(await self._store.transact(self._start(release, input, key))))
 
     def drive(self, agent_run_id: str, spec: Spec | None = None) -> AgentRunRecord:
         """Drive an agent run until it has ended, or waits for something that no worker does.
@@ -142,7 +145,9 @@ class AgentGraphEngine(Reading, Closing):
         found = await self._store.read(read_root, agent_run_id)
         if found.status.ended:
             return AgentRunRecord.of(found)
-        release = release or self._releases.get(found.release)
+        if release is not None and release.digest == found.release:
+            self._started[agent_run_id] = release
+        release = release or self._started.get(agent_run_id)
         if release is None:
             raise NotFound(
                 f"agent run {agent_run_id!r} was started elsewhere; pass the spec that it was started with to drive it",
@@ -160,9 +165,12 @@ class AgentGraphEngine(Reading, Closing):
         )
         self._works.add(work)
         try:
-            return AgentRunRecord.of((await work.drive()).root)
+            root = (await work.drive()).root
         finally:
             self._works.discard(work)
+        if root.status.ended:
+            self._started.pop(agent_run_id, None)
+        return AgentRunRecord.of(root)
 
     def run(self, spec: Spec, input: Any, *, key: str | None = None) -> AgentRunRecord:
         """`start` and `drive`."""
@@ -252,9 +260,13 @@ class AgentGraphEngine(Reading, Closing):
         return partial(began, now_us=self._store.clock_us(), ids=ids)
 
     def _known(self, spec: Spec) -> Release:
-        release = spec if isinstance(spec, Release) else compile_spec(spec)
-        self._releases[release.digest] = release  # the newest: what lives in it may be another's, under the same digest
-        return release
+        return spec if isinstance(spec, Release) else compile_spec(spec)
+
+    def _began(self, release: Release, run: AgentRunRecord) -> AgentRunRecord:
+        """Keep what lives of a run's spec, of the first who has started it here."""
+        if not run.status.ended:
+            self._started.setdefault(run.agent_run_id, release)
+        return run
 
     def _stop(self, agent_run_id: str, reason: str | None) -> Callable[..., AgentRun]:
         return partial(

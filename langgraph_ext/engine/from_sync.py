@@ -11,7 +11,8 @@ import atexit
 import os
 import threading
 from collections.abc import Awaitable, Callable
-from contextvars import copy_context
+from contextlib import suppress
+from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 __all__ = ["from_sync"]
@@ -19,6 +20,9 @@ __all__ = ["from_sync"]
 T = TypeVar("T")
 
 _JOIN_SECONDS = 2.0
+
+_INSIDE: ContextVar[bool] = ContextVar("langgraph_ext_from_sync", default=False)
+"""Whether the caller runs inside a coroutine of this file, in whichever thread."""
 
 
 def from_sync(act: Callable[[], Awaitable[T]]) -> T:
@@ -34,8 +38,15 @@ class _LoopThread:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self.thread = threading.Thread(target=self.loop.run_forever, name="langgraph-ext drive", daemon=True)
+        self._is_over = False
+        self.thread = threading.Thread(target=self._run, name="langgraph-ext drive", daemon=True)
         self.thread.start()
+
+    def _run(self) -> None:
+        """Run the loop until it is closed. A task that raises SystemExit takes asyncio's loop with it, and not this."""
+        while not self._is_over:
+            with suppress(BaseException):
+                self.loop.run_forever()
 
     def run(self, act: Callable[[], Awaitable[T]]) -> T:
         """Run a coroutine there, in its caller's context, and wait for it."""
@@ -44,6 +55,7 @@ class _LoopThread:
         done = threading.Event()
 
         async def acted() -> T:
+            _INSIDE.set(True)
             return await act()
 
         def begin() -> None:
@@ -67,6 +79,7 @@ class _LoopThread:
 
     def close(self) -> None:
         """Stop it; what runs on it is left."""
+        self._is_over = True
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join(_JOIN_SECONDS)
         if not self.thread.is_alive():
@@ -81,11 +94,13 @@ class _Process:
         self._loop: _LoopThread | None = None
 
     def loop(self) -> _LoopThread | _Passing:
-        """It; another one for a call that is made on it, which would wait for itself."""
+        """It; another one for a call that is made inside such a call, and would wait for itself."""
+        if _INSIDE.get():
+            return _Passing()
         with self._mutex:
             if self._loop is None:
                 self._loop = _LoopThread()
-            return _Passing() if threading.current_thread() is self._loop.thread else self._loop
+            return self._loop
 
     def forget(self) -> None:
         """In a forked child: its thread is the parent's, and so may be who holds the mutex."""

@@ -15,6 +15,7 @@ from copy import deepcopy
 from typing import Any, NamedTuple
 
 from langgraph_ext.engine.cancelled import is_told_to_stop
+from langgraph_ext.engine.in_threads import in_thread
 from langgraph_ext.ledger.texts import message_of
 
 __all__ = ["Asked", "Deny", "Named", "Replace", "ask"]
@@ -67,8 +68,8 @@ async def ask(hooks: Sequence[Named], value: Any, fits: Callable[[Any], object])
     for hook in hooks:
         try:
             decided = await _ask(hook, value, fits)
-        except (Exception, asyncio.CancelledError) as error:  # a user's function; whatever it raises denies
-            if isinstance(error, asyncio.CancelledError) and is_told_to_stop():
+        except BaseException as error:  # a user's function; whatever it raises denies
+            if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and is_told_to_stop()):
                 raise
             if not hook.required:
                 decisions.append({"hook": hook.name, "decision": "failed", "error": type(error).__name__})
@@ -86,7 +87,8 @@ async def ask(hooks: Sequence[Named], value: Any, fits: Callable[[Any], object])
 
 
 async def _ask(hook: Named, value: Any, fits: Callable[[Any], object]) -> Replace | Deny | None:
-    decided = hook.call(deepcopy(value))
+    given = deepcopy(value)
+    decided = hook.call(given) if inspect.iscoroutinefunction(hook.call) else await in_thread(hook.call, given)
     if inspect.isawaitable(decided):
         decided = await decided
     if isinstance(decided, Replace):

@@ -17,6 +17,7 @@ from langchain_core.messages import (
     BaseMessage,
     HumanMessage,
     InvalidToolCall,
+    RemoveMessage,
     ToolCall,
     ToolMessage,
     convert_to_messages,
@@ -43,6 +44,7 @@ __all__ = [
     "revived",
     "sendable",
     "steering_message",
+    "storable",
     "summary_message",
     "text_message",
     "tokens_of",
@@ -113,7 +115,7 @@ def input_messages(value: Any) -> list[dict[str, Any]]:
     try:
         return [plain(_message(each)) for each in given]
     except Exception as error:
-        message = f"the input of a ReAct agent holds what is no message: {type(error).__name__}"
+        message = f"the input of a ReAct agent holds what is no message: {error}"
         raise InvalidArgument(message) from error
 
 
@@ -129,19 +131,26 @@ def without_objects(value: Any) -> Any:
 
 
 def _message(given: Any) -> BaseMessage:
-    if isinstance(given, Mapping) and set(given) == {"type", "data"}:
-        return revived([given])[0]
-    return convert_to_messages([given])[0]
+    is_plain = isinstance(given, Mapping) and set(given) == {"type", "data"}
+    message = revived([given])[0] if is_plain else convert_to_messages([given])[0]
+    if isinstance(message, RemoveMessage):
+        raise ValueError("a history only grows: nothing is removed from it")
+    return message
 
 
 def steering_message(value: Any) -> dict[str, Any]:
-    """What somebody has told a running agent, as the user's message."""
-    if isinstance(value, Mapping) and {"role", "content"} <= set(value):
+    """What somebody has told a running agent, as the user's message; whatever it is, the model is told of it."""
+    if isinstance(value, BaseMessage) or (isinstance(value, Mapping) and {"role", "content"} <= set(value)):
         try:
-            return plain(_message(dict(value)))
-        except (ValueError, TypeError, NotImplementedError):
-            pass  # whatever it is, the model is told of it
-    return text_message(value if isinstance(value, str) else json.dumps(value, default=repr, ensure_ascii=False))
+            message = plain(_message(value if isinstance(value, BaseMessage) else dict(value)))
+            canonical.encode_plain(message, where="message")
+            tokens_of(message)
+        except Exception:  # noqa: BLE001 - langchain-core raises errors of many kinds
+            value = repr(value) if isinstance(value, BaseMessage) else value
+        else:
+            return message
+    text = value if isinstance(value, str) else json.dumps(value, default=repr, ensure_ascii=False)
+    return text_message(text.encode(errors="replace").decode())
 
 
 def answer_of(pieces: Sequence[AIMessage], operation_id: str) -> AIMessage:
@@ -207,6 +216,35 @@ def _is_storable(args: dict[str, Any]) -> bool:
 def _invalid(name: str | None, call_id: str | None, args: str | None) -> InvalidToolCall:
     error = "not the JSON of an object"
     return InvalidToolCall(name=name, args=args, id=call_id, error=error, type="invalid_tool_call")
+
+
+def storable(answer: AIMessage) -> AIMessage:
+    """An answer as JSON can hold it: of its metadata what cannot be is named, of its text half characters are replaced.
+
+    Raises:
+        TypeError: Something else of it cannot be.
+    """
+    try:
+        canonical.encode_plain(plain(answer), where="answer")
+        return answer
+    except TypeError:
+        metadata = {name: _named(getattr(answer, name)) for name in ("response_metadata", "additional_kwargs")}
+    content = answer.content.encode(errors="replace").decode() if isinstance(answer.content, str) else answer.content
+    found = answer.model_copy(update={"content": content, **metadata})
+    canonical.encode_plain(plain(found), where="answer")
+    return found
+
+
+def _named(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by name; what JSON cannot hold is named instead."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        try:
+            canonical.encode_plain({name: value})
+            found[name] = value
+        except TypeError:
+            found[name] = {"not_stored": type(value).__name__}
+    return found
 
 
 def fault_of(answer: AIMessage) -> str | None:

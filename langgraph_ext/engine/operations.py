@@ -38,6 +38,9 @@ from langgraph_ext.ledger.texts import cut, message_of
 
 __all__ = ["CallLoop", "has_work", "loss_of"]
 
+_MOST_LATE = 2
+"""Calls of an operation that may be made again by its key, if each is late."""
+
 _HAS_WORK = (OperationState.PREPARED, OperationState.READY, OperationState.RAW)
 
 
@@ -127,10 +130,11 @@ class CallLoop:
             raw = await self._answer(operation, number)
             usage = self._program.usage_of(operation, raw)
         except asyncio.CancelledError:
-            await self._commit(loss_of(operation), None)
+            await self._commit(loss_of(operation, goes_on=self._program.goes_on(operation)), None)
             raise
         except NotKnown as given_up:
-            lost = loss_of(operation, again=False, goes_on=given_up.goes_on)
+            again = given_up.again and operation.tries < _MOST_LATE
+            lost = loss_of(operation, again=again, goes_on=given_up.goes_on)
             return self._seen_in(await self._commit(lost, self._look), operation)
         except Exception as error:  # noqa: BLE001 - whatever a model or a tool raises is its outcome
             pause = self._program.retry_after(operation, number, error)
@@ -156,6 +160,10 @@ class CallLoop:
             if is_told_to_stop():
                 raise
             raise RuntimeError("the call was cancelled, and nobody has asked for that") from None
+        except (Exception, GeneratorExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - SystemExit: a tool's own, and no end of this program
+            raise RuntimeError(f"it raised {type(error).__name__}: {message_of(error)}") from None
         return outcome_of(raw)
 
     async def _ask_after(self, operation: Operation) -> Operation:
@@ -173,8 +181,8 @@ class CallLoop:
             change = Doubt(operation_id=operation_id) if outcome is None else _resolved(operation_id, outcome)
         except EffectNotDone:
             change = Resolve(operation_id=operation_id)
-        except (Exception, asyncio.CancelledError) as error:  # a user's function: what it raises tells nothing
-            if isinstance(error, asyncio.CancelledError) and is_told_to_stop():
+        except BaseException as error:  # a user's function: what it raises tells nothing
+            if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and is_told_to_stop()):
                 raise
             change = Doubt(operation_id=operation_id)
         return (await self._write(operation, f"reconciled:{operation_id}:{operation.tries}", change)).operation

@@ -39,11 +39,13 @@ class NotKnown(Exception):
     Args:
         message: Why.
         goes_on: Whether it may be at it still: whoever looks now what it came to looks too early.
+        again: Whether its policy lets it be made again.
     """
 
-    def __init__(self, message: str, *, goes_on: bool = False) -> None:
+    def __init__(self, message: str, *, goes_on: bool = False, again: bool = False) -> None:
         super().__init__(message)
         self.goes_on = goes_on
+        self.again = again
 
 
 class Allowed(NamedTuple):
@@ -102,6 +104,9 @@ class Program(Protocol):
             NotKnown: It was given up, and may have been done, or be done yet.
             Failed: It has failed; whatever else is raised has failed, too.
         """
+
+    def goes_on(self, operation: Operation) -> bool:
+        """Whether its call goes on when it is told to stop: a function in a thread does."""
 
     def usage_of(self, operation: Operation, outcome: Any) -> dict[str, Any] | None:
         """What a call has used: `{"tokens_in", "tokens_out", "estimated"}`; None if it is nothing that is counted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Mapping
 from functools import partial
@@ -9,14 +10,14 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, get_buffer_string
-from langchain_core.runnables.config import run_in_executor
 
 from langgraph_ext.engine import compacting, hooks
 from langgraph_ext.engine.argument_checks import argument_fault
 from langgraph_ext.engine.behaviours import Behaviours
 from langgraph_ext.engine.calling_models import call_model, usage_of
-from langgraph_ext.engine.calling_tools import call_tool
+from langgraph_ext.engine.calling_tools import call_tool, is_async
 from langgraph_ext.engine.contexts import messages_of
+from langgraph_ext.engine.in_threads import in_thread
 from langgraph_ext.engine.instructions import of_answer
 from langgraph_ext.engine.limits import limits_of
 from langgraph_ext.engine.messages import fault_of, plain, revived, tokens_of, told_outcome, with_call_ids
@@ -30,6 +31,12 @@ from langgraph_ext.engine.store import Store
 from langgraph_ext.errors import AdmissionError, InvalidArgument
 
 __all__ = ["ReleaseProgram", "entry_of"]
+
+_MAY_REPLACE = ("messages", "tools", "args")
+"""What of a request a hook may make another one."""
+
+_RECONCILE_SECONDS = 60.0
+"""How long a function may look for what came of a call, where tools have no deadline."""
 
 
 def entry_of(release: Release) -> Entry:
@@ -116,8 +123,7 @@ class ReleaseProgram:
         if asked.denied is not None:
             return Denied(asked.decisions, "denied", asked.denied)
         if any(each["decision"] == "replaced" for each in asked.decisions):
-            request = {**request, **asked.value}
-            request.pop("name", None)
+            request = {**request, **{name: asked.value[name] for name in _MAY_REPLACE if name in asked.value}}
         tokens = 0 if operation.kind == "tool" else sum(map(tokens_of, asked.value["messages"]))
         return self._too_large(operation, tokens, asked.decisions) or Allowed(request, asked.decisions, upto)
 
@@ -126,6 +132,10 @@ class ReleaseProgram:
         if operation.kind == "tool":
             return {"value": {"message": await self._call_tool(operation)}}
         return {"value": {"message": plain(await self._call_model(operation))}}
+
+    def goes_on(self, operation: Operation) -> bool:
+        """As `Program.goes_on`."""
+        return operation.kind == "tool" and not is_async(self.live.tools[operation.name])
 
     def usage_of(self, operation: Operation, outcome: Any) -> dict[str, Any] | None:
         """As `Program.usage_of`."""
@@ -139,8 +149,9 @@ class ReleaseProgram:
         if find_out is None:
             return None
         given = dict(operation.request["args"]), operation.idempotency_key
-        is_async = inspect.iscoroutinefunction(find_out)
-        found = await (find_out(*given) if is_async else run_in_executor({}, find_out, *given))
+        async with asyncio.timeout(self._tool_seconds(operation) or _RECONCILE_SECONDS):
+            found = find_out(*given) if inspect.iscoroutinefunction(find_out) else await in_thread(find_out, *given)
+            found = await found if inspect.isawaitable(found) else found
         return None if found is None else told_outcome(operation.request["id"], operation.name, found)
 
     def retry_after(self, operation: Operation, number: int, error: Exception) -> float | None:
@@ -270,7 +281,6 @@ class ReleaseProgram:
         )
 
     async def _call_tool(self, operation: Operation) -> dict[str, Any]:
-        deadlines = self.spec["deadlines"]
         return await call_tool(
             self.live.tools[operation.name],
             operation.request,
@@ -278,9 +288,14 @@ class ReleaseProgram:
             keys=self.live.keys[operation.name],
             idempotency_key=operation.idempotency_key,
             policy=operation.policy,
-            seconds=deadlines["per_tool"].get(operation.name, deadlines["tool_seconds"]),
+            seconds=self._tool_seconds(operation),
             config={"metadata": _metadata(operation)},
         )
+
+    def _tool_seconds(self, operation: Operation) -> float | None:
+        deadlines = self.spec["deadlines"]
+        seconds: float | None = deadlines["per_tool"].get(operation.name, deadlines["tool_seconds"])
+        return seconds
 
     def _injected(self, operation: Operation) -> list[str]:
         names: list[str] = self.spec["tools"][operation.name]["injected"]

@@ -226,8 +226,11 @@ def _no_root(root_id: str) -> NotFound:
     )
 
 
-def read_tree(tx: Tx, root_id: str, *, tickets: bool = True) -> Tree:
-    """Read a tree, with its tickets or without: of these there are as many as decisions were made.
+def read_tree(tx: Tx, root_id: str, *, whole: bool = True) -> Tree:
+    """Read a tree.
+
+    If not whole, as a driver goes by it: without tickets, of which there are as many as decisions, and without the
+    contents of operations that have ended.
 
     Raises:
         NotFound: There is no such root (`agent_run_not_found`).
@@ -237,8 +240,10 @@ def read_tree(tx: Tx, root_id: str, *, tickets: bool = True) -> Tree:
     if root is None:
         raise _no_root(root_id)
     tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=root_id))
-    operations = map(Operation.from_row, tx.all("agent_operations_live", root_id=root_id))
-    held = map(Ticket.from_row, tx.all("agent_tickets_of_tree", root_id=root_id)) if tickets else ()
+    of_tree = {"root_id": root_id}
+    rows = tx.all("agent_operations_live", **of_tree) if whole else tx.all("agent_operations_driven", **of_tree)
+    operations = map(Operation.from_row, rows)
+    held = map(Ticket.from_row, tx.all("agent_tickets_of_tree", root_id=root_id)) if whole else ()
     return Tree(
         root=root,
         runs={each.agent_run_id: each for each in runs},

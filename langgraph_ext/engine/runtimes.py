@@ -55,7 +55,6 @@ def refresh(
     tx: Tx,
     agent_task_id: str,
     *,
-    known: Tree | None,
     spec: Any,
     live: Live | None,
     serde: Serde | None,
@@ -66,19 +65,14 @@ def refresh(
     Args:
         tx: The transaction.
         agent_task_id: Its task.
-        known: The tree, if it was read in this transaction.
         spec: The release's definition.
         live: What lives of it.
         serde: Decodes what of the inbox is no JSON.
         context: Whether the behaviour keeps one.
     """
-    if known is None:
-        task = AgentTask.from_row(tx.one("agent_task_get", agent_task_id=agent_task_id))
-        rows = tx.all("agent_operations_live", root_id=task.root_id)
-        own = [Operation.from_row(row) for row in rows if row["agent_task_id"] == agent_task_id]
-    else:
-        task = known.tasks[agent_task_id]
-        own = [each for each in known.operations.values() if each.agent_task_id == agent_task_id]
+    task = AgentTask.from_row(tx.one("agent_task_get", agent_task_id=agent_task_id))
+    rows = tx.all("agent_operations_live", root_id=task.root_id)
+    own = [Operation.from_row(row) for row in rows if row["agent_task_id"] == agent_task_id]
     found = Runtime(task, {each.purpose: each for each in own}, spec, live=live)
     if context:
         _read_context(tx, found, task.continuation or {}, serde)

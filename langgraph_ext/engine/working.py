@@ -70,9 +70,7 @@ class Work:
             LeaseError: Another worker holds it (`thread_busy`), or it was lost (`lease_lost`).
             StoreError: The database failed.
         """
-        lease = await leases.atake(
-            self._store.database, thread_id=thread_of(self.root_id), owner=self._owner, ttl_us=self._ttl_us
-        )
+        lease = await self._take()
         held = Held(lease.thread_id, lease.epoch)
         driver = Driver(self._store, self._program, self._release, self.root_id, held)
         self._driving = asyncio.get_running_loop(), driver
@@ -85,6 +83,20 @@ class Work:
         finally:
             self._driving = None
             self._renewal.remove(lease.thread_id, lease.epoch)
+
+    async def _take(self) -> leases.Lease:
+        """Take the tree's lease. Told to stop meanwhile, it is given back: it may have been taken already."""
+        database, thread_id = self._store.database, thread_of(self.root_id)
+        taking = asyncio.ensure_future(
+            leases.atake(database, thread_id=thread_id, owner=self._owner, ttl_us=self._ttl_us)
+        )
+        try:
+            return await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            with suppress(LeaseError, StoreError):
+                lease = await taking
+                await self._let_go(Held(lease.thread_id, lease.epoch))
+            raise
 
     async def _drive(self, driver: Driver, held: Held) -> Tree:
         while True:
@@ -138,7 +150,7 @@ def _leave(
     Raises:
         LeaseError: It was lost (`lease_lost`).
     """
-    tree = read_tree(tx, root_id, tickets=False)
+    tree = read_tree(tx, root_id, whole=False)
     root = tree.root
     if not root.status.ended and not (tx.repeated and leases.left_epoch(tx, held.thread_id) is None):
         leases.check(tx, *held)  # if it is another worker's by now, this one cannot say how it stands

@@ -121,6 +121,9 @@ class Stub:
         self.asked[f"call {operation.purpose}"] += 1
         return await self._answer(operation, number)
 
+    def goes_on(self, operation: Operation) -> bool:
+        return False
+
     def usage_of(self, operation: Operation, outcome: Any) -> dict[str, Any] | None:
         return None
 

@@ -50,6 +50,15 @@ SELECT * FROM agent_operation WHERE agent_task_id = :agent_task_id AND purpose =
 SELECT * FROM agent_operation WHERE root_id = :root_id AND consumed_us IS NULL
 ORDER BY agent_run_id, agent_task_id, operation_id;
 
+-- name: agent_operations_driven
+-- As the live ones, without what stands in those that have ended: a driver goes by how they stand.
+SELECT
+    operation_id, agent_task_id, agent_run_id, root_id, purpose, kind, name, policy, idempotency_key, state, revision,
+    tries, CASE WHEN state NOT IN ('completed', 'cancelled') THEN request END AS request, before,
+    CASE WHEN ended_us IS NULL THEN raw END AS raw, after, NULL AS outcome, on_unknown
+FROM agent_operation WHERE root_id = :root_id AND consumed_us IS NULL
+ORDER BY agent_run_id, agent_task_id, operation_id;
+
 -- name: agent_operations_of_tree
 SELECT * FROM agent_operation WHERE root_id = :root_id
 ORDER BY agent_run_id, agent_task_id, operation_id;

@@ -210,6 +210,9 @@ class SimulatedProgram:
             self._calling.discard(operation_id)
             self._witness.lands(operation_id, self._process)
 
+    def goes_on(self, operation: Operation) -> bool:
+        return False
+
     def usage_of(self, operation: Operation, outcome: Any) -> dict[str, Any] | None:
         return None
 
