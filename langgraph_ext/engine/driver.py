@@ -16,6 +16,7 @@ from typing import Any
 
 from langgraph_ext.database import Tx
 from langgraph_ext.engine.activation import Activation
+from langgraph_ext.engine.cancelled import to_its_end
 from langgraph_ext.engine.closing import STOPPED
 from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit
 from langgraph_ext.engine.control import Close, Finish, Succeed
@@ -93,7 +94,7 @@ class Driver:
         try:
             await self._turns()
         finally:
-            await self._stop_loops(self._loops)
+            await to_its_end(self._stop_loops(self._loops))
         return await self._store.read(read_tree, self._root_id)
 
     async def _turns(self) -> None:

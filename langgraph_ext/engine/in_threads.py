@@ -38,6 +38,19 @@ os.register_at_fork(after_in_child=_THREADS.renew)
 
 
 async def in_thread(fn: Callable[..., T], *args: Any) -> T:
-    """Call a function in a thread, in the caller's context. Cancelled, the function goes on."""
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_THREADS.pool, lambda context: context.run(fn, *args), copy_context())
+    """Call a function in a thread, in the caller's context. Cancelled, the function goes on.
+
+    Raises:
+        RuntimeError: It has raised what would end an event loop (`SystemExit`).
+    """
+    context = copy_context()
+
+    def act() -> T:
+        try:
+            return context.run(fn, *args)
+        except Exception:
+            raise
+        except BaseException as error:
+            raise RuntimeError(f"it raised {type(error).__name__}: {error}") from error
+
+    return await asyncio.get_running_loop().run_in_executor(_THREADS.pool, act)

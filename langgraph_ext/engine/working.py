@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from langgraph_ext.database import Tx, tell
+from langgraph_ext.engine.cancelled import to_its_end
 from langgraph_ext.engine.closing import thread_of
 from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
 from langgraph_ext.engine.doubts import Pause
@@ -78,7 +79,7 @@ class Work:
             self._renewal.add(lease, self._lost)
             return await self._drive(driver, held)
         except BaseException:
-            await self._let_go(held)
+            await to_its_end(self._let_go(held))
             raise
         finally:
             self._driving = None
@@ -93,10 +94,13 @@ class Work:
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
-            with suppress(LeaseError, StoreError):
-                lease = await taking
-                await self._let_go(Held(lease.thread_id, lease.epoch))
+            await to_its_end(self._give_back_when_taken(taking))
             raise
+
+    async def _give_back_when_taken(self, taking: asyncio.Future[leases.Lease]) -> None:
+        with suppress(LeaseError, StoreError):
+            lease = await taking
+            await self._let_go(Held(lease.thread_id, lease.epoch))
 
     async def _drive(self, driver: Driver, held: Held) -> Tree:
         while True:
