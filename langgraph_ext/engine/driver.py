@@ -84,18 +84,34 @@ class Driver:
             StoreError: The database failed; what was begun is taken over by the next who drives the tree.
             LangGraphExtError: The tree cannot be driven with this code (recovery.check).
         """
-        tree = await self._store.read(read_tree, self._root_id)
+        tree = await self._recover()
         if tree.root.status.ended:
             return tree
-        check(tree, self._program, self._release)
-        recovered = take_over(tree, self._held.epoch)
-        if recovered is not None:
-            await self._commit(recovered)
         try:
             await self._turns()
         finally:
             await to_its_end(self._stop_loops(self._loops))
         return await self._store.read(read_tree, self._root_id)
+
+    async def _recover(self) -> Tree:
+        """Take over what is under way in rows, and nobody's; the tree as it was read before.
+
+        Somebody may say what came of a call meanwhile (doubts.resolve): then it is read again.
+        """
+        while True:
+            tree = await self._store.read(read_tree, self._root_id)
+            if tree.root.status.ended:
+                return tree
+            check(tree, self._program, self._release)
+            recovered = take_over(tree, self._held.epoch)
+            try:
+                if recovered is not None:
+                    await self._commit(recovered)
+                return tree
+            except ConflictError as conflict:
+                if conflict.code != "revision_conflict":
+                    raise
+                await asyncio.sleep(0)
 
     async def _turns(self) -> None:
         while True:

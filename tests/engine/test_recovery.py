@@ -140,6 +140,14 @@ async def test_e29_a_running_task_is_abandoned_and_goes_on_from_where_it_stands(
     assert ["task.activated", "task.abandoned", "task.activated"] == bench.events("task.a%")[:3]
 
 
+async def test_e29_what_is_said_of_a_tree_while_it_is_taken_over_is_read(bench: Bench) -> None:
+    """Somebody writes between the look and the takeover: it is looked at again, and goes on."""
+    await broken_off(bench, "call-raw:", "before")
+    bench.strike("before", "recover:", lambda: bench.write("UPDATE agent_task SET revision = revision + 1"))
+    tree = await bench.drive(ROOT, who="another")
+    assert AgentStatus.SUCCEEDED is tree.root.status
+
+
 async def test_e29_a_waiting_tasks_condition_is_looked_at_again(bench: Bench) -> None:
     """Should it be true, whoever was to notice it."""
     await broken_off(bench, "complete:", "before")
