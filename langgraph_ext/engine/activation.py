@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 from typing import Any
 
 from langgraph_ext.database import Tx
 from langgraph_ext.engine.applying import Change, Ref
 from langgraph_ext.engine.cancelled import is_told_to_stop
-from langgraph_ext.engine.commits import Committed, RuntimeCommit
+from langgraph_ext.engine.commits import Commit, Committed, Look, RuntimeCommit
 from langgraph_ext.engine.outcome_checks import check
 from langgraph_ext.engine.outcomes import Complete, Fail, Outcome, Progress, Wait
 from langgraph_ext.engine.program import Program
@@ -28,9 +28,7 @@ from langgraph_ext.errors import ConflictError, LangGraphExtError
 
 __all__ = ["Activation"]
 
-Look = Callable[[Tx], Any]
 Refreshed = Callable[[Tx, AgentTask], Runtime]
-Commit = Callable[[RuntimeCommit, Look], Awaitable[Committed]]
 
 _LOGGER = logging.getLogger("langgraph_ext")
 

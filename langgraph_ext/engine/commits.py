@@ -9,7 +9,7 @@ What is pure (routing, validation, reducers, prompts) was done before; nothing i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from langgraph_ext.engine.rows import decoded
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import leases
 
-__all__ = ["Committed", "Held", "RuntimeCommit", "commit"]
+__all__ = ["Commit", "Committed", "Held", "Look", "RuntimeCommit", "commit"]
 
 
 class Held(NamedTuple):
@@ -84,6 +84,13 @@ class Committed(NamedTuple):
     """What was looked at behind it, in its transaction."""
 
 
+Look = Callable[[Tx], Any]
+"""Reads what a commit's caller wants to see behind it, in its transaction."""
+
+Commit = Callable[[RuntimeCommit, Look | None], Awaitable[Committed]]
+"""Writes a commit under the lease of the loop that it belongs to."""
+
+
 def commit(
     tx: Tx,
     wanted: RuntimeCommit,
@@ -91,7 +98,7 @@ def commit(
     *,
     now_us: int,
     ids: Callable[[], str],
-    look: Callable[[Tx], object] | None = None,
+    look: Look | None = None,
 ) -> Committed:
     """Write a commit.
 

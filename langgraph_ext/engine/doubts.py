@@ -1,8 +1,10 @@
 """Doubts: calls of which nobody knows whether they did anything, and how that is settled (rule A10).
 
-dispatched ──▶ unknown ──┬─▶ told to the model (`error`)
-├─▶ a function finds out (`reconcile`) ──▶ completed │ called again │ a person is asked
-└─▶ a person is asked (`ask`) ──▶ completed │ called again
+    dispatched ──▶ unknown ──┬─▶ told to the model (`error`)
+                             ├─▶ a function finds out (`reconcile`) ──▶ completed │ called again │ a person is asked
+                             └─▶ a person is asked (`ask`) ──▶ completed │ called again
+
+Which of them it is, the tool's spec says (`on_unknown`).
 """
 
 from __future__ import annotations

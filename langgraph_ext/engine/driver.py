@@ -18,7 +18,7 @@ from langgraph_ext.database import Tx
 from langgraph_ext.engine.activation import Activation
 from langgraph_ext.engine.cancelled import to_its_end
 from langgraph_ext.engine.closing import STOPPED
-from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit
+from langgraph_ext.engine.commits import Committed, Held, Look, RuntimeCommit
 from langgraph_ext.engine.control import Close, Finish, Succeed
 from langgraph_ext.engine.operations import CallLoop, has_work, loss_of
 from langgraph_ext.engine.program import Program
@@ -265,7 +265,7 @@ class Driver:
 
     # -- the store
 
-    async def _commit(self, wanted: RuntimeCommit, look: Callable[[Tx], Any] | None = None) -> Committed:
+    async def _commit(self, wanted: RuntimeCommit, look: Look | None = None) -> Committed:
         self._made += 1
         made = self._made
         committed = await self._store.commit(wanted, self._held, look)

@@ -8,15 +8,13 @@ doubt: with the function that finds out, if its tool has one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from langgraph_ext.database import Tx
 from langgraph_ext.engine.applying import Change, Ref, operation_of
 from langgraph_ext.engine.cancelled import is_told_to_stop
-from langgraph_ext.engine.commits import Committed, RuntimeCommit
+from langgraph_ext.engine.commits import Commit, Committed, Look, RuntimeCommit
 from langgraph_ext.engine.doubts import Doubt, Resolve
 from langgraph_ext.engine.moves import error_outcome, outcome_of
 from langgraph_ext.engine.operation_changes import (
@@ -47,10 +45,6 @@ _HAS_WORK = (OperationState.PREPARED, OperationState.READY, OperationState.RAW)
 def has_work(operation: Operation) -> bool:
     """Whether a loop has something to do for it."""
     return operation.state in _HAS_WORK or (operation.is_in_doubt and operation.on_unknown == "reconcile")
-
-
-Look = Callable[[Tx], Any]
-Commit = Callable[[RuntimeCommit, Look | None], Awaitable[Committed]]
 
 
 class Written(NamedTuple):

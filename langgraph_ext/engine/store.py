@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
 from langgraph_ext.database import Database, Tx
-from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit, commit
+from langgraph_ext.engine.commits import Committed, Held, Look, RuntimeCommit, commit
 from langgraph_ext.ledger.encoded import Serde
 
 __all__ = ["Store"]
@@ -38,7 +38,7 @@ class Store:
         self.clock_us = clock_us
         self.ids = ids
 
-    async def commit(self, wanted: RuntimeCommit, held: Held, look: Callable[[Tx], object] | None = None) -> Committed:
+    async def commit(self, wanted: RuntimeCommit, held: Held, look: Look | None = None) -> Committed:
         """As `commits.commit`, by the store's clock and ids."""
         return await self.transact(commit, wanted, held, now_us=self.clock_us(), ids=self.ids, look=look)
 

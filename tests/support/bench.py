@@ -25,7 +25,7 @@ from langgraph_ext.ledger.renewal import Renewal
 from langgraph_ext.testing import FixedClock, fixed_ids
 from tests.support.agents import RELEASE, Stub, entry_of
 
-__all__ = ["Bench", "Once", "StrikingStore", "Traces", "commit_of", "opened", "raises", "traced"]
+__all__ = ["Bench", "Once", "Strike", "StrikingStore", "Traces", "commit_of", "opened", "raises", "traced"]
 
 
 Strike = Callable[[RuntimeCommit, str], None]

@@ -11,11 +11,11 @@ from pydantic import create_model
 
 from langgraph_ext import AgentGraphEngine
 from langgraph_ext.engine import AgentRunRecord, AgentSpec, AgentStatus, OperationRecord
-from langgraph_ext.engine.commits import Committed, RuntimeCommit
+from langgraph_ext.engine.commits import RuntimeCommit
 from langgraph_ext.engine.operation_changes import Allow
-from langgraph_ext.engine.store import Store
 from langgraph_ext.errors import StoreError
 from langgraph_ext.testing import ScriptedChatModel
+from tests.support.bench import Strike, StrikingStore
 
 __all__ = [
     "FREEZES",
@@ -120,26 +120,8 @@ def transcript_at(path: str, agent_run_id: str) -> list[tuple[int, str, str | No
 
 # -- a worker that dies
 
-Strike = Callable[[RuntimeCommit, str], None]
-"""What happens beside a commit: it is given the commit, and `before` or `after`; it does something, or raises."""
-
-
 FREEZES = "freezes"
 """The commit that freezes a request, and permits its first call."""
-
-
-class Struck(Store):
-    """A store in which something may happen beside a commit."""
-
-    strikes: list[Strike]
-
-    async def commit(self, wanted: RuntimeCommit, *rest: Any, **more: Any) -> Committed:
-        for strike in self.strikes:
-            strike(wanted, "before")
-        committed = await super().commit(wanted, *rest, **more)
-        for strike in self.strikes:
-            strike(wanted, "after")
-        return committed
 
 
 class Crash:
@@ -174,8 +156,8 @@ def crash_at(engine: AgentGraphEngine, kind: str, where: str = "after", *, at: i
 def strikes_of(engine: AgentGraphEngine) -> list[Strike]:
     """What happens beside the commits of this engine."""
     store = engine._store
-    if not isinstance(store, Struck):
-        struck = Struck(store.database, clock_us=store.clock_us, ids=store.ids, serde=store.serde)
+    if not isinstance(store, StrikingStore):
+        struck = StrikingStore(store.database, clock_us=store.clock_us, ids=store.ids, serde=store.serde)
         struck.strikes = []
         engine._store = store = struck
     return store.strikes
