@@ -408,7 +408,8 @@ class RunLedger(Spending, Closing):
         Args:
             run_id: The run.
             mode: `"now"`; `"after_call"`, the same for a graph's nodes; `"after_batch"`: the step that is being run is
-                finished, durable nodes that are to begin in it and their model calls included.
+                finished, durable nodes that are to begin in it and their model calls included. That is the newest step
+                on record: under durability `"async"` a node may run before its step is stored.
             reason: Why, for whoever reads its record.
 
         Returns:

@@ -359,10 +359,13 @@ def test_l45_a_cancelled_run_calls_no_model_any_more(acts: Acts, log: str, mode:
     if acts.durability == "exit":
         pytest.skip("the run is not on record before its end")
 
+    def is_stored() -> bool:  # the step that is being run: under async it may not be yet
+        head = acts.saver.get_tuple(CONFIG)
+        return head is not None and head.metadata.get("step") == 0
+
     def cancel() -> None:
-        while not (found := acts.saver.ledger.runs()):
-            threading.Event().wait(0.002)
-        acts.saver.ledger.cancel(found[0].run_id, mode=mode)
+        until(is_stored, "the step of the node is on record")
+        acts.saver.ledger.cancel(newest(acts).run_id, mode=mode)
 
     model = scripted(usage=used(), log=log, during=cancel)
     app = with_ledger(line(acts.saver, a=calling(acts, model, 2), b=calling(acts, model)))
