@@ -63,6 +63,8 @@ class FreezeBatch(OfOperation):
     """Each with `call_id`, `name` and `purpose`; and `arguments`, `policy` and `on_unknown`, or, if it is rejected, the
     `result` that the model is told."""
     serial: bool
+    dispatch: bool = False
+    """Whether the calls of those that are admitted are put on record with it, as there are no hooks to ask."""
 
     def apply(self, at: Applying) -> None:
         """Store it, settle what is rejected, and begin what may begin."""
@@ -87,7 +89,7 @@ class FreezeBatch(OfOperation):
             if "result" in member:
                 slots.reject(at, batch_id, ordinal, member["result"])
         while (following := at.tx.maybe("agent_member_next", batch_id=batch_id)) is not None:
-            slots.admit(at, following, self.agent_task_id)
+            slots.admit(at, following, self.agent_task_id, dispatch=self.dispatch)
             if self.serial:
                 break
 

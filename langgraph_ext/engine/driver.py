@@ -184,8 +184,10 @@ class Driver:
         await self._stop_loops(self._loops_in(run))
         for operation in (await self._read()).operations.values():
             if operation.agent_run_id == run.agent_run_id and operation.state is OperationState.DISPATCHED:
+                made = operation.operation_id not in self._to_call
+                self._to_call.discard(operation.operation_id)
                 with suppress(ConflictError):  # the loop's last commit was under way, and tells how it has ended
-                    await self._commit(loss_of(operation))
+                    await self._commit(loss_of(operation, made=made))
 
     async def _close(self, run: AgentRun, reason: str, message: str) -> bool:
         close = Close(agent_run_id=run.agent_run_id, reason=reason, message=message)
@@ -289,6 +291,8 @@ def _checked(tx: Tx, held: Held, look: Callable[[Tx], Seen]) -> Seen:
 
 def has_something_to_do(tree: Tree) -> bool:
     """Whether a driver would go on with a tree, and not only wait for a call or a person."""
+    if any(each.status is AgentStatus.CLOSING for each in tree.runs.values()):
+        return True
     running = {each.agent_run_id for each in tree.runs.values() if each.status is AgentStatus.RUNNING}
     works = any(has_work(each) and each.agent_run_id in running for each in tree.operations.values())
     return tree.stop is not None or works or _first_ready(tree) is not None

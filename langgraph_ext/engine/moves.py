@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from langgraph_ext.engine import slots
-from langgraph_ext.engine.applying import Applying, moved, operation_of
+from langgraph_ext.engine.applying import Applying, operation_of
+from langgraph_ext.engine.beginning import write_state
 from langgraph_ext.engine.conditions import is_met
 from langgraph_ext.engine.rows import decoded, encoded
 from langgraph_ext.engine.states import OperationState, TaskState
@@ -35,38 +36,14 @@ def outcome_of(value: Any) -> dict[str, Any]:
 
 
 def move_operation(
-    at: Applying,
-    operation_id: str,
-    expected: OperationState,
-    target: OperationState,
-    *,
-    tries: int | None = None,
-    request: Any = None,
-    before: Any = None,
-    raw: Any = None,
-    after: Any = None,
-    outcome: Any = None,
+    at: Applying, operation_id: str, expected: OperationState, target: OperationState, **columns: Any
 ) -> None:
-    """Move an operation on; what is None stays as it is. One that ends is noticed by the task that waits for it.
+    """Move an operation on, as `write_state`. One that ends is noticed by the task that waits for it.
 
     Raises:
         ConflictError: It is not where it was expected (`revision_conflict`).
     """
-    count = at.tx.run(
-        "agent_operation_move",
-        operation_id=operation_id,
-        expected=expected,
-        target=target,
-        tries=tries,
-        request=None if request is None else encoded(request, "request"),
-        before=None if before is None else encoded(before, "before").decode(),
-        raw=None if raw is None else encoded(raw, "raw"),
-        after=None if after is None else encoded(after, "after").decode(),
-        outcome=None if outcome is None else encoded(outcome, "outcome"),
-        ended_us=at.now_us if target.ended else None,
-    )
-    moved(count, "operation", operation_id, expected, f"moved to {target}")
-    at.result["operation"] = {"id": operation_id, "state": str(target)}
+    write_state(at, operation_id, expected, target, **columns)
     if target.ended:
         ended = operation_of(at.tx, operation_id)
         at.event(f"operation.{target}", operation_id=operation_id, agent_task_id=ended.agent_task_id)

@@ -18,7 +18,7 @@ from typing import Any
 
 from langgraph_ext.engine import closing, limits, tickets
 from langgraph_ext.engine.applying import Applying, OfOperation, OfTask, agent_run_of, moved, operation_of
-from langgraph_ext.engine.beginning import begin_operation
+from langgraph_ext.engine.beginning import begin_operation, claim, dispatch_at_once, open_call
 from langgraph_ext.engine.moves import error_outcome, move_operation
 from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.states import AgentStatus, CallState, OperationState
@@ -76,7 +76,7 @@ class Begin(OfTask):
         )
         at.result.setdefault("operations", {})[self.purpose] = operation_id
         if self.dispatch:
-            _dispatch_at_once(at, operation_of(at.tx, operation_id), self.claims_upto)
+            dispatch_at_once(at, operation_id, self.claims_upto)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +109,8 @@ class Allow(OfOperation):
         at.gate(operation.agent_run_id)
         move_operation(at, self.operation_id, OperationState.PREPARED, target, request=self.request, before=self.before)
         if target is OperationState.READY:
-            _open_call(at, operation, 1)
-        _claim(at, self.operation_id, self.claims_upto)
+            open_call(at, operation, 1)
+        claim(at, self.operation_id, self.claims_upto)
 
     def _leads_to_nothing(self, at: Applying, operation: Operation) -> bool:
         """Whether no decision may follow a summary, so that none is written: that closes its scope (rule E12)."""
@@ -151,7 +151,7 @@ class Dispatch(OfOperation):
         operation = operation_of(at.tx, self.operation_id)
         at.gate(operation.agent_run_id)
         if not _is_too_much(at, operation):
-            _open_call(at, operation, self.number)
+            open_call(at, operation, self.number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +208,8 @@ class LoseCall(OfOperation):
     """Whether it may be called again, if its policy says that it may."""
     goes_on: bool = False
     """Whether it may be at it still: a person finds out what it came to, and no function now."""
+    made: bool = True
+    """Whether it may have been made; else whoever put it on record was told to stop before that."""
 
     def apply(self, at: Applying) -> None:
         """By its policy it is called again, or is unknown; in a closing scope nothing is called again."""
@@ -217,8 +219,10 @@ class LoseCall(OfOperation):
         if self.again and operation.policy in ("repeatable", "keyed") and _is_open(at, operation):
             move_operation(at, self.operation_id, dispatched, OperationState.READY)
             return
-        if self.again and operation.policy == "repeatable":
-            outcome = error_outcome("cancelled", "it was stopped while it ran")
+        if not self.made or (self.again and operation.policy == "repeatable"):
+            outcome = error_outcome(
+                "cancelled", "it was stopped while it ran" if self.made else "it was stopped before it ran"
+            )
             target = OperationState.CANCELLED
         else:
             outcome = error_outcome("outcome_unknown", "nobody knows whether it was done")
@@ -240,38 +244,6 @@ class CompleteOperation(OfOperation):
         """Complete it; the task that waits for it is ready."""
         columns = {"after": self.after, "outcome": self.outcome}
         move_operation(at, self.operation_id, OperationState.RAW, OperationState.COMPLETED, **columns)
-
-
-def _dispatch_at_once(at: Applying, operation: Operation, claims_upto: int | None) -> None:
-    """Freeze an operation that begins with this commit, and put its first call on record, if nothing is in the way."""
-    if operation.state is not OperationState.PREPARED or limits.exceeded(at, operation) is not None:
-        return
-    if operation.kind == "model":
-        ticket = tickets.ticket_of(at, operation.operation_id)
-        planned = tickets.plan(at.root, agent_run_of(at.tx, operation.agent_run_id), ticket, now_us=at.now_us)
-        if planned.decision is not Decision.RESERVE:
-            return
-        tickets.ask(at, operation.operation_id, operation.agent_run_id)
-    _open_call(at, operation, 1, before=[])
-    _claim(at, operation.operation_id, claims_upto)
-    at.result.setdefault("dispatched", []).append(operation.operation_id)
-
-
-def _claim(at: Applying, operation_id: str, upto: int | None) -> None:
-    """The messages of the inbox that are in a frozen request are its own."""
-    if upto is not None:
-        columns = {"run": at.run, "operation_id": operation_id, "upto": upto}
-        at.tx.run("agent_steering_claim", **columns, now_us=at.now_us)
-
-
-def _open_call(at: Applying, operation: Operation, number: int, *, before: Any = None) -> None:
-    """Put a call on record; it may be made once this is committed. `before`: of an operation that was prepared."""
-    columns = {"operation_id": operation.operation_id, "number": number, "epoch": at.epoch}
-    expected = OperationState.READY if before is None else OperationState.PREPARED
-    move_operation(at, operation.operation_id, expected, OperationState.DISPATCHED, tries=number, before=before)
-    at.tx.run("agent_call_open", **columns, now_us=at.now_us)
-    limits.count_call(at, operation)
-    at.event("call.dispatched", **columns)
 
 
 def _is_too_much(at: Applying, operation: Operation) -> bool:

@@ -213,10 +213,11 @@ def _resolved(operation_id: str, outcome: Any) -> Resolve:
     return Resolve(operation_id=operation_id, outcome=outcome_of(outcome))
 
 
-def loss_of(operation: Operation, *, again: bool = True, goes_on: bool = False) -> RuntimeCommit:
+def loss_of(operation: Operation, *, again: bool = True, goes_on: bool = False, made: bool = True) -> RuntimeCommit:
     """What is written of a dispatched call whose end nobody will tell: its loop is told to stop, or has given it up."""
-    lost = LoseCall(operation_id=operation.operation_id, number=operation.tries, again=again, goes_on=goes_on)
-    key = f"call-lost:{operation.operation_id}:{operation.tries}"
+    operation_id, number = operation.operation_id, operation.tries
+    lost = LoseCall(operation_id=operation_id, number=number, again=again, goes_on=goes_on, made=made)
+    key = f"call-lost:{operation_id}:{number}"
     return RuntimeCommit(root_id=operation.root_id, key=key, changes=(lost,))
 
 

@@ -205,6 +205,7 @@ def _interpret_response(operation: Operation, at: dict[str, Any], runtime: Runti
         agent_task_id=runtime.task.agent_task_id,
         members=members,
         serial=not runtime.spec["parallel_tools"],
+        dispatch=not runtime.spec["hooks"]["before_tool"],
     )
     if too_many:  # before any of them is made: nothing is stopped half-way
         return Fail(**too_many, continuation=_on(at, "completed"), changes=(append, consume, freeze))

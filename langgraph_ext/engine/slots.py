@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from langgraph_ext.database import Row
 from langgraph_ext.engine.applying import Applying, agent_run_of
-from langgraph_ext.engine.beginning import begin_operation
+from langgraph_ext.engine.beginning import begin_operation, dispatch_at_once
 from langgraph_ext.engine.rows import Operation, decoded, encoded
 from langgraph_ext.engine.states import AgentStatus, MemberState
 
 __all__ = ["admit", "reject", "settle"]
 
 
-def admit(at: Applying, member: Row, agent_task_id: str) -> None:
-    """Begin a queued member's operation."""
+def admit(at: Applying, member: Row, agent_task_id: str, *, dispatch: bool = False) -> None:
+    """Begin a queued member's operation; `dispatch`: its call is put on record with it."""
     operation_id = begin_operation(
         at,
         agent_task_id,
@@ -32,6 +32,8 @@ def admit(at: Applying, member: Row, agent_task_id: str) -> None:
     )
     where = {"batch_id": member["batch_id"], "ordinal": member["ordinal"]}
     at.tx.run("agent_member_admit", **where, operation_id=operation_id)
+    if dispatch:
+        dispatch_at_once(at, operation_id)
 
 
 def reject(at: Applying, batch_id: str, ordinal: int, result: object) -> None:

@@ -79,11 +79,18 @@ def plan(root: AgentRun, local: AgentRun, ticket: Ticket | None, *, now_us: int)
     return Planned(Decision.RESERVE)
 
 
-def ask(at: Applying, operation_id: str, agent_run_id: str) -> Planned:
-    """Ask for an operation's ticket, and write what is decided but for a close, which is the caller's."""
+def ask(at: Applying, operation_id: str, agent_run_id: str, *, waits: bool = True) -> Planned:
+    """Ask for an operation's ticket, and write what is decided but for a close, which is the caller's.
+
+    Args:
+        at: The commit.
+        operation_id: The operation.
+        agent_run_id: Its agent run.
+        waits: Whether it waits for one if none is free; else nothing is written then.
+    """
     ticket = ticket_of(at, operation_id)
     planned = plan(at.root, agent_run_of(at.tx, agent_run_id), ticket, now_us=at.now_us)
-    if planned.decision not in (Decision.RESERVE, Decision.WAIT):
+    if planned.decision is not Decision.RESERVE and (planned.decision is not Decision.WAIT or not waits):
         return planned
     target = TicketState.RESERVED if planned.decision is Decision.RESERVE else TicketState.WAITING
     if ticket is None:

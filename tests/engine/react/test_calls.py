@@ -119,7 +119,7 @@ def test_e19_a_decisions_calls_are_frozen_in_its_order(engine: AgentGraphEngine)
 def test_e19_e22_a_batch_is_frozen_and_consumed_once(engines: Engines, kind: str) -> None:
     """Whoever dies at that commit, and whoever goes on."""
     notes, model = Notes(), scripted(calls(call("t", {"x": 1}), call("t", {"x": 2})), "done")
-    spec = agent(model, notes.tool("t"))
+    spec = agent(model, notes.tool("t"), tool_policies={"t": ToolPolicy(effect="repeatable")})
     run = begun_and_left(engines(), spec, kind)
     engine = engines()
     assert "done" == output_of(engine.drive(run.agent_run_id, spec))

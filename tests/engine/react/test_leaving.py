@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from langgraph_ext.database import Tx
-from langgraph_ext.engine import AgentGraphEngine, AgentSpec, driver, working
+from langgraph_ext.engine import AgentGraphEngine, AgentSpec, Deadlines, driver, working
 from langgraph_ext.engine.commits import Committed, RuntimeCommit
 from langgraph_ext.engine.program import NotKnown
 from langgraph_ext.engine.store import Store
-from langgraph_ext.errors import LeaseError
+from langgraph_ext.errors import LeaseError, StoreError
 from langgraph_ext.ledger import leases
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.testing import ScriptedChatModel, call, say
@@ -104,6 +104,13 @@ async def test_e23_the_clocks_stand_also_when_a_worker_that_leaves_a_doubt_is_st
     assert ["pay"] == [each.name for each in await engine.adoubts(run.agent_run_id)]
 
 
+def stored_by(engine: AgentGraphEngine, kind: type[Any]) -> Any:
+    """Give an engine another store."""
+    found = engine._store
+    engine._store = kind(found.database, clock_us=found.clock_us, ids=found.ids, serde=found.serde)
+    return engine._store
+
+
 class Late(Store):
     """A store that is long in telling that a model's answer is stored."""
 
@@ -119,6 +126,71 @@ def test_e11_an_answer_that_is_consumed_before_its_loop_has_heard_of_it_ends_the
 ) -> None:
     """The driver finds it in the rows, and goes on to the end; the loop behind it has nothing left to do."""
     monkeypatch.setattr(driver, "_LOOK_SECONDS", 0.05)
-    found = engine._store
-    engine._store = Late(found.database, clock_us=found.clock_us, ids=found.ids, serde=found.serde)
+    stored_by(engine, Late)
     assert "done" == engine.run(AgentSpec(model=ScriptedChatModel(script=[say("done")])), "Go.").output
+
+
+class Stopping(Store):
+    """A store that calls `stop` behind a decision's commit, before anybody has its answer."""
+
+    stop: Callable[[], Any]
+
+    async def commit(self, wanted: RuntimeCommit, *args: Any, **named: Any) -> Committed:
+        committed = await super().commit(wanted, *args, **named)
+        if wanted.key.startswith("accept-model:"):
+            self.stop()
+            await asyncio.sleep(0.01)  # its worker hears of it
+        return committed
+
+
+class Failing(Store):
+    """A store that fails, once, when the run is to end."""
+
+    failed = False
+
+    async def commit(self, wanted: RuntimeCommit, *args: Any, **named: Any) -> Committed:
+        if wanted.key.startswith("terminal:") and not self.failed:
+            self.failed = True
+            raise StoreError("the database is gone")
+        return await super().commit(wanted, *args, **named)
+
+
+def test_e28_a_call_that_is_on_record_and_was_not_made_is_cancelled_and_in_no_doubt(engine: AgentGraphEngine) -> None:
+    """It is stopped in between: whoever put it on record knows that it has not begun."""
+    made: list[str] = []
+
+    async def pay(order: str) -> str:
+        """Pay an order."""
+        made.append(order)
+        return "paid"
+
+    stored_by(engine, Stopping).stop = lambda: engine.cancel(engine.runs()[0].agent_run_id)
+    run = engine.run(AgentSpec(model=ScriptedChatModel(script=[call("pay", {"order": "a"})]), tools=[pay]), "Go.")
+
+    (slot,) = engine.slots(run.agent_run_id)
+    operations = {each.kind: each for each in engine.operations(run.agent_run_id)}
+    assert ("cancelled", []) == (run.status, made)
+    assert ("cancelled", "interrupted") == (operations["tool"].state, operations["tool"].calls[0].state)
+    assert slot.result is not None
+    assert "cancelled" in slot.result.text
+    assert [] == engine.doubts(run.agent_run_id)
+
+
+def test_e23_no_clock_stands_for_a_run_that_closes(engine: AgentGraphEngine) -> None:
+    """Its worker is gone before it is over: the next one ends it, here and in the ledger, though a call is in doubt."""
+
+    async def pay(order: str) -> str:
+        """Pay an order."""
+        await asyncio.sleep(60)
+        return "paid"
+
+    model = ScriptedChatModel(script=[call("pay", {"order": "a"})])
+    spec = AgentSpec(model=model, tools=[pay], deadlines=Deadlines(run_seconds=0.2))
+    stored_by(engine, Failing)
+    with pytest.raises(StoreError):
+        engine.run(spec, "Go.", key="k")
+    (run,) = engine.runs()
+    assert ("closing", None, "unknown") == (run.status, run.paused_at, engine.operations(run.agent_run_id)[-1].state)
+
+    ended = engine.drive(run.agent_run_id)
+    assert ("failed", "failed") == (ended.status, engine.ledger.runs()[0].status)

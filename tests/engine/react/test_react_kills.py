@@ -167,7 +167,8 @@ def points_of(keys: list[str], moment: str, *, parallel: bool) -> list[tuple[str
     firsts = [kind for kind, nth in every if nth == 1 and (parallel or kind not in SAME)]
     at = MOMENTS.index(moment) + parallel
     shown = [(kind, 1) for number, kind in enumerate(firsts) if (number + at) % 3 == 0]
-    return shown + [(kind, 2) for kind in ("model-ready", "call-raw") if parallel or moment == "after"]
+    seconds = ("accept-model", "call-raw") if parallel else ("model-ready", "call-raw") if moment == "after" else ()
+    return shown + [(kind, 2) for kind in seconds]
 
 
 @pytest.mark.parametrize("moment", [*MOMENTS, pytest.param("between", marks=pytest.mark.slow)])

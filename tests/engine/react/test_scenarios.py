@@ -63,14 +63,14 @@ def test_scenario_18_of_tools_that_may_be_repeated_the_unfinished_are(path: str,
     assert times == Counter(noted(f"{path}.log"))
 
 
-@pytest.mark.parametrize("killed_at", [None, "accept-model", "consume-batch"])
+@pytest.mark.parametrize("killed_at", [None, ("before", "accept-model"), ("after", "consume-batch")])
 @pytest.mark.parametrize("workers", [2, 3])
 def test_scenario_19_workers_that_drive_one_run_at_once_act_once(
-    path: str, workers: int, killed_at: str | None
+    path: str, workers: int, killed_at: tuple[str, str] | None
 ) -> None:
     """One of them drives it, from its beginning or from where a killed process left it; the others are told."""
     if killed_at is not None:
-        assert run(story.drive_and_be_killed, path, True, "after", killed_at, 1).killed
+        assert run(story.drive_and_be_killed, path, True, *killed_at, 1).killed
 
     told = at_once(children.drive_one_of_many, *[(path, workers)] * workers)
 
