@@ -8,7 +8,7 @@ own asks `tx.repeated`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 __all__ = ["GREATEST", "Row", "Tx"]
@@ -21,6 +21,7 @@ class Row(Protocol):
     """One row, by column name or position."""
 
     def __getitem__(self, key: str | int, /) -> Any: ...
+    def keys(self) -> Sequence[str]: ...  # noqa: D102
 
 
 class Cursor(Protocol):

@@ -134,7 +134,7 @@ class Applying:
     def next_seq(self) -> int:
         """The next number of the tree's order; given by commits, never by a clock."""
         seq = self.tx.one("agent_run_get", agent_run_id=self.root_id)["next_seq"]
-        self.tx.run("agent_run_next_seq", root_id=self.root_id)
+        self.tx.run("agent_run_next_seq", agent_run_id=self.root_id)
         return int(seq)
 
     def event(self, name: str, /, **details: Any) -> None:

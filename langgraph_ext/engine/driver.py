@@ -70,11 +70,15 @@ class Driver:
         """What was seen behind one of them, and which."""
         self._to_call: set[str] = set()
         """Operations whose first call was put on record with another commit, and is to be made here."""
-        self._hint = asyncio.Event()
+        self._is_asked = False
+        """Whether something was asked of the tree that may not have been seen yet."""
+        self._woken = asyncio.Event()
+        """Set when the driver is not to wait any more: something was asked, or a loop has ended."""
 
     def look(self) -> None:
         """Something was asked of the tree in this process: look at it now."""
-        self._hint.set()
+        self._is_asked = True
+        self._woken.set()
 
     async def drive(self) -> Tree:
         """Drive the tree until it has ended, or waits for something that nobody here does.
@@ -115,12 +119,12 @@ class Driver:
 
     async def _turns(self) -> None:
         while True:
-            tree, runtime = await self._newest()
+            tree, runtime, ahead = await self._newest()
             if tree.root.status.ended:
                 return
             if await self._control(tree):
                 continue
-            self._start_loops(tree)
+            self._start_loops(tree, ahead)
             if runtime is not None:
                 activation = Activation(self._commit, self._program, runtime, self._refreshed, self._look)
                 await activation.run()
@@ -131,8 +135,8 @@ class Driver:
 
     async def _newest(self) -> Seen:
         """The tree as it is: seen behind the last commit of this driver, if nobody has asked anything since."""
-        is_asked = self._hint.is_set()
-        self._hint.clear()
+        is_asked, self._is_asked = self._is_asked, False
+        self._woken.clear()
         self._collect()
         made, seen = self._seen
         self._seen = (0, None)  # once: somebody else may write meanwhile
@@ -141,10 +145,15 @@ class Driver:
         return seen
 
     def _look(self, tx: Tx) -> Seen:
-        """Read the tree, and what the behaviour may look at whose turn it is."""
+        """Read the tree, what the behaviour may look at whose turn it is, and what calls need that are to be made."""
         tree = read_tree(tx, self._root_id, whole=False)
         task = None if tree.root.status.ended else _first_ready(tree)
-        return Seen(tree, None if task is None else self._refreshed(tx, task))
+        ahead = {
+            each.operation_id: self._program.ahead(tx, each)
+            for each in tree.operations.values()
+            if each.state is OperationState.DISPATCHED and each.operation_id not in self._loops
+        }
+        return Seen(tree, None if task is None else self._refreshed(tx, task), ahead)
 
     def _refreshed(self, tx: Tx, task: AgentTask) -> Runtime:
         """Read what a task's behaviour may look at."""
@@ -206,7 +215,7 @@ class Driver:
 
     # -- operations
 
-    def _start_loops(self, tree: Tree) -> None:
+    def _start_loops(self, tree: Tree, ahead: Mapping[str, Any]) -> None:
         for operation in tree.operations.values():
             run = tree.runs[operation.agent_run_id]
             is_new = operation.operation_id not in self._loops
@@ -217,16 +226,22 @@ class Driver:
             is_dispatched = operation.state is OperationState.DISPATCHED and operation.operation_id in self._to_call
             if is_new and (has_work(operation) or is_dispatched) and run.status is AgentStatus.RUNNING:
                 self._to_call.discard(operation.operation_id)
-                loop = self._run_loop(operation, is_dispatched=is_dispatched)
-                self._loops[operation.operation_id] = asyncio.ensure_future(loop)
+                read = ahead.get(operation.operation_id)
+                loop = asyncio.ensure_future(self._run_loop(operation, is_dispatched=is_dispatched, ahead=read))
+                loop.add_done_callback(self._ended)
+                self._loops[operation.operation_id] = loop
                 self._run_of[operation.operation_id] = operation.agent_run_id
                 if operation.state is OperationState.UNKNOWN:
                     self._finding.add(operation.operation_id)
 
-    async def _run_loop(self, operation: Operation, *, is_dispatched: bool) -> None:
+    async def _run_loop(self, operation: Operation, *, is_dispatched: bool, ahead: Any) -> None:
         loop = CallLoop(self._program, self._commit, self._look)
         with suppress(ConflictError):  # somebody was first, or the scope closes: the next turn reads where it stands
-            await loop.run(operation, is_dispatched=is_dispatched)
+            await loop.run(operation, is_dispatched=is_dispatched, ahead=ahead)
+
+    def _ended(self, loop: asyncio.Task[None]) -> None:
+        if loop in self._loops.values():  # else it was collected, and its end seen to
+            self._woken.set()
 
     def _collect(self) -> None:
         """Forget loops that have ended, and raise what one has met."""
@@ -259,11 +274,9 @@ class Driver:
         running = [run for run in tree.runs.values() if run.status is AgentStatus.RUNNING]
         ends = [run.deadline_us - now_us for run in running if run.deadline_us is not None and run.paused_us is None]
         timeout = max(0.0, min([_LOOK_SECONDS, *(each / 1e6 for each in ends)]))
-        hint = asyncio.ensure_future(self._hint.wait())
-        try:
-            await asyncio.wait({*self._loops.values(), hint}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            hint.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._woken.wait()
 
     # -- the store
 

@@ -8,7 +8,6 @@ doubt: with the function that finds out, if its tool has one.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -70,15 +69,16 @@ class CallLoop:
         self._commit = commit
         self._look = look
 
-    async def run(self, operation: Operation, *, is_dispatched: bool = False) -> None:
+    async def run(self, operation: Operation, *, is_dispatched: bool = False, ahead: Any = None) -> None:
         """Take it as far as it goes: to its outcome, or to where it waits for a ticket.
 
         Args:
             operation: As it was read.
             is_dispatched: Whether its driver has put its call on record already, for it to be made here.
+            ahead: What was read for that call already.
         """
         if is_dispatched:
-            operation = await self._call(operation, operation.tries)
+            operation = await self._call(operation, operation.tries, ahead)
         while has_work(operation):
             if operation.state is OperationState.RAW:
                 operation = await self._ask_after(operation)
@@ -115,13 +115,13 @@ class CallLoop:
         dispatch = Dispatch(operation_id=operation.operation_id, number=number)
         return await self._write(operation, f"call:{operation.operation_id}:{number}", dispatch, is_last=False)
 
-    async def _call(self, operation: Operation, number: int) -> Operation:
+    async def _call(self, operation: Operation, number: int, ahead: Any = None) -> Operation:
         """Make the call that is on record; the operation as it is then."""
         operation_id = operation.operation_id
         usage: dict[str, Any] | None = None
         came: Any = None
         try:
-            raw = await self._answer(operation, number)
+            raw = await self._answer(operation, number, ahead)
             usage = self._program.usage_of(operation, raw)
         except asyncio.CancelledError:
             await self._commit(loss_of(operation, goes_on=self._program.goes_on(operation)), None)
@@ -146,10 +146,10 @@ class CallLoop:
         saved = SaveRaw(operation_id=operation_id, number=number, raw=raw, after=after, usage=usage, partial=came)
         return (await self._write(operation, f"call-raw:{operation_id}:{number}", saved, as_read=False)).operation
 
-    async def _answer(self, operation: Operation, number: int) -> Any:
+    async def _answer(self, operation: Operation, number: int, ahead: Any) -> Any:
         """What the call answers, if it can be stored. One that ends as if it were cancelled has failed."""
         try:
-            raw = await self._program.call(operation, number)
+            raw = await self._program.call(operation, number, ahead)
         except asyncio.CancelledError:
             if is_told_to_stop():
                 raise
@@ -205,7 +205,7 @@ class CallLoop:
             return committed.seen
         seen: Seen = committed.seen
         known = seen.tree.operations.get(operation.operation_id)
-        return known or replace(operation, state=OperationState.COMPLETED)
+        return known or operation._replace(state=OperationState.COMPLETED)
 
 
 def _resolved(operation_id: str, outcome: Any) -> Resolve:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Protocol
 
+from langgraph_ext.database import Tx
 from langgraph_ext.engine.outcomes import Behaviour
 from langgraph_ext.engine.releases import Live
 from langgraph_ext.engine.rows import Operation
@@ -97,8 +98,20 @@ class Program(Protocol):
     async def before(self, operation: Operation) -> Allowed | Denied:
         """Ask the hooks before a call; never asked again once this is stored."""
 
-    async def call(self, operation: Operation, number: int) -> Any:
+    def ahead(self, tx: Tx, operation: Operation) -> Any:
+        """Read what the call of an operation needs of the store, in the transaction that has put it on record.
+
+        Returns:
+            What `call` is given then; None if there is nothing to read, or it reads it itself.
+        """
+
+    async def call(self, operation: Operation, number: int, ahead: Any = None) -> Any:
         """Make one physical call; returns an outcome, or raises.
+
+        Args:
+            operation: Which.
+            number: The how manieth of the operation it is, from 1.
+            ahead: What was read ahead of it, if anything was.
 
         Raises:
             NotKnown: It was given up, and may have been done, or be done yet.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage, get_buffer_string
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage, get_buffer_string
 
+from langgraph_ext.database import Tx
 from langgraph_ext.engine import compacting, hooks
 from langgraph_ext.engine.argument_checks import argument_fault
 from langgraph_ext.engine.behaviours import Behaviours
@@ -28,6 +28,7 @@ from langgraph_ext.engine.releases import Release
 from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.starting import Entry
 from langgraph_ext.engine.store import Store
+from langgraph_ext.engine.windows import Ahead, Windows
 from langgraph_ext.errors import AdmissionError, InvalidArgument
 
 __all__ = ["ReleaseProgram", "entry_of"]
@@ -90,8 +91,7 @@ class ReleaseProgram:
         self.live = release.live
         self._factories = behaviours.require(self.spec)
         self._made: dict[tuple[str, int], Behaviour] = {}
-        self._windows: dict[str, tuple[Any, int, list[BaseMessage]]] = {}
-        """By task: the window that its model was sent last, up to which row, and its messages."""
+        self._windows = Windows(store)
         self._store = store
 
     def behaviour(self, name: str, version: int) -> Behaviour:
@@ -127,11 +127,17 @@ class ReleaseProgram:
         tokens = 0 if operation.kind == "tool" else sum(map(tokens_of, asked.value["messages"]))
         return self._too_large(operation, tokens, asked.decisions) or Allowed(request, asked.decisions, upto)
 
-    async def call(self, operation: Operation, number: int) -> Any:
+    def ahead(self, tx: Tx, operation: Operation) -> Ahead | None:
+        """As `Program.ahead`: the messages that a model is sent, as far as they are not known here."""
+        if operation.kind != "model" or "messages" in operation.request:
+            return None
+        return self._windows.ahead(tx, operation)
+
+    async def call(self, operation: Operation, number: int, ahead: Ahead | None = None) -> Any:
         """As `Program.call`."""
         if operation.kind == "tool":
             return {"value": {"message": await self._call_tool(operation)}}
-        return {"value": {"message": plain(await self._call_model(operation))}}
+        return {"value": {"message": plain(await self._call_model(operation, ahead))}}
 
     def goes_on(self, operation: Operation) -> bool:
         """As `Program.goes_on`."""
@@ -231,7 +237,7 @@ class ReleaseProgram:
         told = f"the request has about {tokens} tokens, and hard_tokens is {hard}"
         return Denied(list(decisions), "context_window_exceeded", told)
 
-    async def _messages(self, operation: Operation) -> list[Any]:
+    async def _messages(self, operation: Operation, ahead: Ahead | None = None) -> list[Any]:
         """What a model is sent."""
         request = operation.request
         if "messages" in request:
@@ -243,24 +249,11 @@ class ReleaseProgram:
         prompt = self.spec["roles"][request["role"]]["system_prompt"]
         if self.spec["output_schema"] is not None:
             prompt = "\n\n".join(filter(None, (prompt, of_answer(self.spec["output_schema"]))))
-        return [*([SystemMessage(prompt)] if prompt else []), *await self._window(operation)]
-
-    async def _window(self, operation: Operation) -> list[BaseMessage]:
-        """The part of a history that a request names. Of the window before, only what is new is read."""
-        request = operation.request
-        key = request["task"], request["covers"], request["summary"]
-        known, upto, sent = self._windows.get(request["task"], (None, 0, []))
-        after = upto if known == key and upto <= request["upto"] else None
-        read = partial(messages_of, operation=operation, serde=self._store.serde, after=after)
-        found = revived(await self._store.read(read))
-        messages = found if after is None else [*sent, *found]
-        told = len(request.get("steering") or ())  # these are not in the history yet
-        self._windows[request["task"]] = (key, request["upto"], messages[: len(messages) - told])
-        return messages
+        return [*([SystemMessage(prompt)] if prompt else []), *await self._windows.messages(operation, ahead)]
 
     # -- calls
 
-    async def _call_model(self, operation: Operation) -> AIMessage:
+    async def _call_model(self, operation: Operation, ahead: Ahead | None) -> AIMessage:
         model = self.live.models[operation.name]
         if not isinstance(model, BaseChatModel):
             raise AdmissionError(
@@ -272,7 +265,7 @@ class ReleaseProgram:
         tags = ["nostream"] if operation.kind == "compaction" else []
         return await call_model(
             model,
-            await self._messages(operation),
+            await self._messages(operation, ahead),
             [self.live.tools[name] for name in operation.request.get("tools", ())],
             operation.operation_id,
             first_seconds=deadlines["model_seconds"],

@@ -1,7 +1,7 @@
 """Row cache: what a commit has read of the rows that it locks, until it writes to them.
 
 Every change looks at its agent run, and at its root, to see that something may begin: in one transaction they are read
-once, and again after each write to their table.
+once, and again after each write to them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TABLES = {name: name.removesuffix("get") for name in _KEYS}
 
 
 class RowCache(Tx):
-    """A transaction that reads each of these rows once between two writes to its table."""
+    """A transaction that reads each of these rows once between two writes to it."""
 
     __slots__ = ("_rows", "_tx")
 
@@ -52,8 +52,15 @@ class RowCache(Tx):
         """As `Tx.run`."""
         for query, table in _TABLES.items():
             if name.startswith(table):
-                self._rows[query].clear()
+                self._forget(query, params.get(_KEYS[query]))
         return self._tx.run(name, **params)
+
+    def _forget(self, query: str, key: object) -> None:
+        """A row is written to; without a key, it may be any."""
+        if key is None:
+            self._rows[query].clear()
+        else:
+            self._rows[query].pop(key, None)
 
     def apart(self, fn: Callable[[Any], object]) -> None:
         """As `Tx.apart`."""

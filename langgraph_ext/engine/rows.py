@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from functools import cache
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
@@ -29,30 +29,33 @@ def decoded(data: bytes | str | None) -> Any:
     return None if data is None else canonical.decode(data.encode() if isinstance(data, str) else data)
 
 
-class _Record:
-    """A frozen dataclass that is made of a row: columns by their names, JSON decoded, states as their enumerations."""
+class _Reader:
+    """Reads the fields of a record from a row: columns by their names, `input` for `input_data`.
 
-    _json: ClassVar[frozenset[str]] = frozenset()
-    _states: ClassVar[dict[str, Any]] = {}
+    Args:
+        names: The fields.
+        json: Those that are JSON.
+        states: The enumerations of others.
+    """
 
-    @classmethod
-    def from_row(cls, row: Row) -> Self:
-        """The record that a row holds."""
-        readers = _readers(cls)  # type: ignore[arg-type]  # a class can be hashed
-        return cls(**{name: row[column] if read is None else read(row[column]) for name, column, read in readers})
+    def __init__(self, names: Sequence[str], *json: str, **states: Callable[[Any], Any]) -> None:
+        self._columns = [name.removesuffix("_data") for name in names]
+        self._reads = [(names.index(name), read) for name, read in (dict.fromkeys(json, decoded) | states).items()]
+        self._picks: dict[tuple[str, ...], Callable[[Row], tuple[Any, ...]]] = {}
+        """By the columns that a query gives: what takes these by position. For a name, a row looks through them all."""
+
+    def __call__(self, row: Row) -> list[Any]:
+        given = tuple(row.keys())
+        pick = self._picks.get(given)
+        if pick is None:
+            pick = self._picks[given] = itemgetter(*map(given.index, self._columns))
+        values = list(pick(row))
+        for place, read in self._reads:
+            values[place] = read(values[place])
+        return values
 
 
-@cache
-def _readers(cls: type[_Record]) -> tuple[tuple[str, str, Callable[[Any], Any] | None], ...]:
-    """How each field is made of its column, `input_data` of `input`; None: as it is."""
-    names = [field.name for field in fields(cls)]  # type: ignore[arg-type]  # a dataclass, all of them
-    return tuple(
-        (name, name.removesuffix("_data"), decoded if name in cls._json else cls._states.get(name)) for name in names
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentRun(_Record):
+class AgentRun(NamedTuple):
     """One invocation of a release."""
 
     agent_run_id: str
@@ -90,8 +93,10 @@ class AgentRun(_Record):
     created_us: int
     ended_us: int | None
 
-    _json = frozenset({"limits"})
-    _states = {"status": AgentStatus}  # noqa: RUF012 - a ClassVar of the base
+    @classmethod
+    def from_row(cls, row: Row) -> AgentRun:
+        """The one that a row holds."""
+        return cls._make(_RUN(row))
 
     @property
     def input(self) -> Any:
@@ -113,8 +118,7 @@ class AgentRun(_Record):
         return self.deadline_us is not None and self.paused_us is None and now_us >= self.deadline_us
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentTask(_Record):
+class AgentTask(NamedTuple):
     """The durable unit that a role runs as."""
 
     agent_task_id: str
@@ -136,8 +140,10 @@ class AgentTask(_Record):
     output: Any
     error: Any
 
-    _json = frozenset({"continuation", "condition", "output", "error"})
-    _states = {"state": TaskState}  # noqa: RUF012
+    @classmethod
+    def from_row(cls, row: Row) -> AgentTask:
+        """The one that a row holds."""
+        return cls._make(_TASK(row))
 
     @property
     def input(self) -> Any:
@@ -145,8 +151,7 @@ class AgentTask(_Record):
         return decoded(self.input_data)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation(_Record):
+class Operation(NamedTuple):
     """One logical call of a model or a tool."""
 
     operation_id: str
@@ -169,8 +174,10 @@ class Operation(_Record):
     on_unknown: str | None
     """What is done when nobody knows how its call ended: `ask`, `error` or `reconcile`; None: what waits is told."""
 
-    _json = frozenset({"request", "before", "raw", "after", "outcome"})
-    _states = {"state": OperationState}  # noqa: RUF012
+    @classmethod
+    def from_row(cls, row: Row) -> Operation:
+        """The one that a row holds."""
+        return cls._make(_OPERATION(row))
 
     @property
     def is_in_doubt(self) -> bool:
@@ -178,8 +185,7 @@ class Operation(_Record):
         return self.state is OperationState.UNKNOWN and self.on_unknown in ("ask", "reconcile")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ticket(_Record):
+class Ticket(NamedTuple):
     """One unit of the loop limit, for one operation."""
 
     operation_id: str
@@ -189,7 +195,16 @@ class Ticket(_Record):
     reason: str | None
     requested_seq: int
 
-    _states = {"state": TicketState}  # noqa: RUF012
+    @classmethod
+    def from_row(cls, row: Row) -> Ticket:
+        """The one that a row holds."""
+        return cls._make(_TICKET(row))
+
+
+_RUN = _Reader(AgentRun._fields, "limits", status=AgentStatus)
+_TASK = _Reader(AgentTask._fields, "continuation", "condition", "output", "error", state=TaskState)
+_OPERATION = _Reader(Operation._fields, "request", "before", "raw", "after", "outcome", state=OperationState)
+_TICKET = _Reader(Ticket._fields, state=TicketState)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

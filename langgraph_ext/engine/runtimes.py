@@ -49,6 +49,8 @@ class Seen(NamedTuple):
     tree: Tree
     runtime: Runtime | None
     """Of the task whose turn it is; None if it is none's."""
+    ahead: Mapping[str, Any]
+    """By operation: what its call, which is on record and was not made here yet, needs of the store."""
 
 
 def refresh(

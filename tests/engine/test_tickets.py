@@ -30,7 +30,7 @@ NOW = 1_000
 
 def agent_run(agent_run_id: str = "root", **columns: Any) -> AgentRun:
     """An agent run as it would be read; below `root`, unless it is that."""
-    row: dict[str, Any] = dict.fromkeys(AgentRun.__dataclass_fields__)
+    row: dict[str, Any] = dict.fromkeys(AgentRun._fields)
     row.update(agent_run_id=agent_run_id, root_id="root", parent_id=None if agent_run_id == "root" else "root")
     row.update(status=AgentStatus.RUNNING, consumed=0, reserved=0, loop_limit=100)
     return AgentRun(**{**row, **columns})

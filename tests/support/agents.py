@@ -117,7 +117,10 @@ class Stub:
             return Denied({"hook": "no"}, "denied", "a hook has forbidden it")
         return Allowed(operation.request, [])
 
-    async def call(self, operation: Operation, number: int) -> Any:
+    def ahead(self, tx: Any, operation: Operation) -> Any:
+        return None
+
+    async def call(self, operation: Operation, number: int, ahead: Any = None) -> Any:
         self.asked[f"call {operation.purpose}"] += 1
         return await self._answer(operation, number)
 

@@ -121,7 +121,7 @@ VALUES (
 SELECT * FROM agent_run WHERE key = :key;
 
 -- name: agent_run_next_seq
-UPDATE agent_run SET next_seq = next_seq + 1 WHERE agent_run_id = :root_id;
+UPDATE agent_run SET next_seq = next_seq + 1 WHERE agent_run_id = :agent_run_id;
 
 -- name: agent_runs_of_tree
 SELECT * FROM agent_run WHERE root_id = :root_id ORDER BY agent_run_id;

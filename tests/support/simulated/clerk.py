@@ -122,7 +122,7 @@ class Clerk(SimulatedProgram):
         upto = max(operation.request.get("steering") or (), default=None)
         return Allowed(operation.request, ["yes"], upto)
 
-    async def call(self, operation: Operation, number: int) -> Any:
+    async def call(self, operation: Operation, number: int, ahead: Any = None) -> Any:
         answer = self._tool if operation.kind == "tool" else self._model
         with self._flying(operation, number):
             await self._take_time()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -33,7 +32,7 @@ _settle, _begin_operation = slots.settle, slots.begin_operation
 
 def _settles_in_doubt(at: Any, operation: Any) -> None:
     """A slot is filled with what nobody knows, while somebody is asked."""
-    _settle(at, replace(operation, on_unknown="error"))
+    _settle(at, operation._replace(on_unknown="error"))
 
 
 def _repeats(*args: Any, **options: Any) -> str:

@@ -185,7 +185,10 @@ class SimulatedProgram:
             return Allowed(operation.request, ["yes"])
         return Allowed({**operation.request, "steered": left}, ["yes"], max(left, default=None))
 
-    async def call(self, operation: Operation, number: int) -> Any:
+    def ahead(self, tx: Any, operation: Operation) -> Any:
+        return None
+
+    async def call(self, operation: Operation, number: int, ahead: Any = None) -> Any:
         with self._flying(operation, number):
             await self._take_time()
         chance = self._rng.random()
