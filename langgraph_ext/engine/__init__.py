@@ -1,5 +1,6 @@
 """The durable agent kernel: agents as persisted state machines on the ledger's database."""
 
+from langgraph_ext.engine.approvals import ToolCallRequest
 from langgraph_ext.engine.behaviours import Behaviours
 from langgraph_ext.engine.compiler import compile_spec
 from langgraph_ext.engine.conditions import operations_ended
@@ -14,6 +15,7 @@ from langgraph_ext.engine.records import (
     AgentTaskRecord,
     CallRecord,
     OperationRecord,
+    RequestRecord,
     SlotRecord,
     TicketRecord,
     TranscriptEntry,
@@ -36,6 +38,7 @@ from langgraph_ext.engine.states import (
     CallState,
     MemberState,
     OperationState,
+    RequestState,
     TaskState,
     TicketState,
 )
@@ -76,6 +79,8 @@ __all__ = [
     "Release",
     "ReleaseTicket",
     "Replace",
+    "RequestRecord",
+    "RequestState",
     "Retry",
     "Role",
     "RoleGraph",
@@ -84,6 +89,7 @@ __all__ = [
     "TaskState",
     "TicketRecord",
     "TicketState",
+    "ToolCallRequest",
     "ToolPolicy",
     "TranscriptEntry",
     "Wait",

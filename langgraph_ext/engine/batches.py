@@ -10,6 +10,7 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine import slots
 from langgraph_ext.engine.applying import Applying, OfOperation, moved, operation_of, task_of
 from langgraph_ext.engine.contexts import append
+from langgraph_ext.engine.member_results import member_result
 from langgraph_ext.engine.messages import result_message, tokens_of
 from langgraph_ext.engine.rows import Operation, decoded, encoded
 from langgraph_ext.engine.states import BatchState, MemberState
@@ -18,6 +19,7 @@ __all__ = [
     "BatchRow",
     "Consume",
     "ConsumeBatch",
+    "DecideBatch",
     "FreezeBatch",
     "Member",
     "batch_of",
@@ -40,6 +42,8 @@ class Member:
     """Of its operation, once that has ended."""
     result: dict[str, Any] | None
     """What the model is told, a plain message; None until it is settled."""
+    decision: Any = None
+    """What a person has decided on it; None if nobody was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +59,8 @@ class BatchRow:
 class FreezeBatch(OfOperation):
     """A decision's tool calls become a batch, which has the operation's id; none of it changes any more.
 
-    Members that may run side by side are admitted at once, else the first of them is.
+    Members that may run side by side are admitted at once, else the first of them is; none while a person decides on
+    any of them.
     """
 
     agent_task_id: str
@@ -65,6 +70,8 @@ class FreezeBatch(OfOperation):
     serial: bool
     dispatch: bool = False
     """Whether the calls of those that are admitted are put on record with it, as there are no hooks to ask."""
+    asked: tuple[str, ...] = ()
+    """Call ids of the members that a person decides on."""
 
     def apply(self, at: Applying) -> None:
         """Store it, settle what is rejected, and begin what may begin."""
@@ -79,6 +86,7 @@ class FreezeBatch(OfOperation):
                 ordinal=ordinal,
                 call_id=member["call_id"],
                 name=member["name"],
+                state=MemberState.ADMITTING if member["call_id"] in self.asked else MemberState.QUEUED,
                 purpose=member["purpose"],
                 policy=member.get("policy"),
                 on_unknown=member.get("on_unknown"),
@@ -88,10 +96,45 @@ class FreezeBatch(OfOperation):
         for ordinal, member in enumerate(self.members):
             if "result" in member:
                 slots.reject(at, batch_id, ordinal, member["result"])
-        while (following := at.tx.maybe("agent_member_next", batch_id=batch_id)) is not None:
-            slots.admit(at, following, self.agent_task_id, dispatch=self.dispatch)
-            if self.serial:
-                break
+        if not self.asked:
+            _admit(at, self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecideBatch(OfOperation):
+    """A person has decided on the members of a batch that they were asked about: what may begin does."""
+
+    agent_task_id: str
+    decided: tuple[dict[str, Any], ...]
+    """Each with `ordinal` and `decision`; and other `arguments`, or, if it is not called, the `result` that the model
+    is told instead."""
+    serial: bool
+    dispatch: bool = False
+    """As of `FreezeBatch`."""
+
+    def apply(self, at: Applying) -> None:
+        """Note the decisions, settle what is not called, and begin what may begin."""
+        for each in self.decided:
+            arguments, where = each.get("arguments"), {"batch_id": self.operation_id, "ordinal": each["ordinal"]}
+            count = at.tx.run(
+                "agent_member_decide",
+                **where,
+                decision=encoded(each["decision"], "decision").decode(),
+                arguments=None if arguments is None else encoded(arguments, "arguments"),
+            )
+            moved(count, "member", f"{self.operation_id}:{each['ordinal']}", "not asked about", "decided")
+            at.event("member.decided", **where, decision=each["decision"]["type"])
+            if "result" in each:
+                slots.reject(at, self.operation_id, each["ordinal"], each["result"])
+        _admit(at, self)
+
+
+def _admit(at: Applying, batch: FreezeBatch | DecideBatch) -> None:
+    """Begin the members that may: all that are queued, or the first of them."""
+    while (following := at.tx.maybe("agent_member_next", batch_id=batch.operation_id)) is not None:
+        slots.admit(at, following, batch.agent_task_id, dispatch=batch.dispatch)
+        if batch.serial:
+            break
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,9 +210,7 @@ def _member(tx: Tx, row: Row, operations: Mapping[str, Operation]) -> Member:
     outcome, operation_id = None, row["operation_id"]
     if operation_id is not None:
         outcome = (operations.get(operation_id) or operation_of(tx, operation_id)).outcome
-    result = decoded(row["result"])
-    if row["state"] == MemberState.SETTLED and result is None:
-        result = result_message(row["call_id"], row["name"], outcome)
+    is_settled = row["state"] == MemberState.SETTLED
     return Member(
         ordinal=row["ordinal"],
         call_id=row["call_id"],
@@ -177,5 +218,6 @@ def _member(tx: Tx, row: Row, operations: Mapping[str, Operation]) -> Member:
         state=MemberState(row["state"]),
         operation_id=row["operation_id"],
         outcome=outcome,
-        result=result,
+        result=member_result(row, outcome) if is_settled else None,
+        decision=decoded(row["decision"]),
     )

@@ -17,7 +17,7 @@ from langgraph_ext.engine.tickets import EXHAUSTED, Planned, settle_unused
 from langgraph_ext.ledger import runs
 from langgraph_ext.ledger.records import InboxKind, RunStatus
 
-__all__ = ["STOPPED", "cancel", "close", "close_planned", "end", "finish", "succeed", "thread_of"]
+__all__ = ["STOPPED", "cancel", "close", "close_planned", "end", "finish", "is_own_run", "succeed", "thread_of"]
 
 STOPPED = "stopped"
 
@@ -107,12 +107,17 @@ def end(at: Applying, run: AgentRun, status: AgentStatus, *, output: object = No
     assert ended == 1, "nobody else writes in this transaction"
     at.result["ended"] = {"agent_run_id": run.agent_run_id, "status": str(status), "reason": run.reason}
     at.event(f"agent.{status}", agent_run_id=run.agent_run_id, reason=run.reason)
-    if run.is_root and run.thread_id == thread_of(run.agent_run_id):
+    if is_own_run(run):
         where = runs.At(run.thread_id, "", at.now_us)
         error = (run.reason or "", run.message or "") if status is AgentStatus.FAILED else None
         runs.move(at.tx, run.run, _RUN_STATUS[status], where, error=error)
         if status is AgentStatus.CANCELLED:
             at.tx.run("inbox_consume", run=run.run, kind=InboxKind.CANCEL, now_us=at.now_us)
+
+
+def is_own_run(run: AgentRun) -> bool:
+    """Whether a ledger's run is this root's own, and not the one that drives it in a visit."""
+    return run.is_root and run.thread_id == thread_of(run.agent_run_id)
 
 
 def thread_of(agent_run_id: str) -> str:
@@ -164,6 +169,10 @@ def _leave_nothing(at: Applying, run: AgentRun) -> None:
             _cancel_task(at, row["agent_task_id"], run.reason)
     _cancel_operations(at, run)
     close_batches(at, run.agent_run_id)
+    for row in at.tx.all("agent_requests_open", root_id=at.root_id):
+        if row["agent_run_id"] == run.agent_run_id:
+            at.tx.run("agent_request_cancel", request_id=row["request_id"], now_us=at.now_us)
+            at.event("request.cancelled", request_id=row["request_id"])
     for operation in _operations(at, run):
         settle_unused(at, operation.operation_id)
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from langgraph_ext.database import Tx
-from langgraph_ext.engine.states import BatchState, OperationState
+from langgraph_ext.engine.states import BatchState, OperationState, RequestState
 from langgraph_ext.errors import InvalidArgument
 
-__all__ = ["batch_settled", "check", "is_met", "operations_ended"]
+__all__ = ["answered", "batch_settled", "check", "is_met", "operations_ended"]
 
 
 def operations_ended(*purposes: str) -> dict[str, Any]:
@@ -24,6 +24,11 @@ def operations_ended(*purposes: str) -> dict[str, Any]:
 def batch_settled(batch_id: str) -> dict[str, Any]:
     """All members of a batch are."""
     return {"kind": "batch", "purposes": [], "batch": batch_id}
+
+
+def answered(request_id: str) -> dict[str, Any]:
+    """A person has answered."""
+    return {"kind": "answered", "purposes": [], "request": request_id}
 
 
 def check(condition: Any) -> None:
@@ -37,6 +42,8 @@ def check(condition: Any) -> None:
         raise InvalidArgument(f"a task waits for what is no condition; its kind is one of {sorted(_KINDS)}")
     if kind == "batch" and not isinstance(condition.get("batch"), str):
         raise InvalidArgument("a task waits for a batch that is not named")
+    if kind == "answered" and not isinstance(condition.get("request"), str):
+        raise InvalidArgument("a task waits for an answer to a request that is not named")
     purposes = condition.get("purposes")
     if not isinstance(purposes, list) or not all(isinstance(each, str) for each in purposes):
         raise InvalidArgument("a task waits for operations whose purposes are not said; they are a list of texts")
@@ -60,4 +67,13 @@ def _batch(tx: Tx, agent_task_id: str, condition: Mapping[str, Any]) -> bool:
     return row is not None and row["agent_task_id"] == agent_task_id and row["state"] != BatchState.OPEN
 
 
-_KINDS: dict[str, Callable[[Tx, str, Mapping[str, Any]], bool]] = {"operations": _operations, "batch": _batch}
+def _answered(tx: Tx, agent_task_id: str, condition: Mapping[str, Any]) -> bool:
+    row = tx.maybe("agent_request_get", request_id=condition["request"])
+    return row is not None and row["agent_task_id"] == agent_task_id and row["state"] == RequestState.ANSWERED
+
+
+_KINDS: dict[str, Callable[[Tx, str, Mapping[str, Any]], bool]] = {
+    "operations": _operations,
+    "batch": _batch,
+    "answered": _answered,
+}

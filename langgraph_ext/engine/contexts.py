@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine.applying import Applying, OfTask, moved
-from langgraph_ext.engine.messages import result_message, steering_message, summary_message
+from langgraph_ext.engine.member_results import member_result
+from langgraph_ext.engine.messages import steering_message, summary_message
 from langgraph_ext.engine.rows import Operation, decoded, encoded
 from langgraph_ext.ledger.encoded import Serde, value_of
 
@@ -177,8 +178,7 @@ def _message_of(row: Row, agent_task_id: str) -> dict[str, Any]:
     if row["message"] is not None:
         message: dict[str, Any] = decoded(row["message"])
     elif row["ordinal"] is not None:
-        outcome = decoded(row["tool_outcome"])
-        message = decoded(row["result"]) or result_message(row["call_id"], row["name"], outcome)
+        message = member_result(row, decoded(row["tool_outcome"]))
     else:
         message = decoded(row["outcome"])["value"]["message"]
     if row["kind"] == "summary":

@@ -14,19 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from langgraph_ext.database import Tx
-from langgraph_ext.engine.applying import Applying, OfAgentRun, OfOperation, moved, operation_of
-from langgraph_ext.engine.closing import thread_of
+from langgraph_ext.engine import pauses
+from langgraph_ext.engine.applying import Applying, OfOperation, moved, operation_of
 from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
 from langgraph_ext.engine.messages import told_outcome
 from langgraph_ext.engine.moves import move_operation
 from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.states import OperationState
 from langgraph_ext.errors import ConflictError, NotFound
-from langgraph_ext.ledger import leases, runs
+from langgraph_ext.ledger import leases
 from langgraph_ext.ledger.owners import Owner
-from langgraph_ext.ledger.records import RunStatus
 
-__all__ = ["Doubt", "Pause", "Resolve", "resolve"]
+__all__ = ["Doubt", "Resolve", "resolve"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,27 +36,18 @@ class Resolve(OfOperation):
     """What it came to; None: nothing was done, and it is called again."""
 
     def apply(self, at: Applying) -> None:
-        """Take that for its outcome, or have it called again.
-
-        A clock that stood for a person goes on, unless nothing can be done before another doubt is settled, too.
-        """
+        """Take that for its outcome, or have it called again."""
         operation = operation_of(at.tx, self.operation_id)
         moved(int(operation.is_in_doubt), "operation", self.operation_id, operation.state, "in doubt")
         at.gate(operation.agent_run_id)
-        if self.outcome is None or not self._is_one_of_several(at):
-            at.tx.run("agent_run_unpause", root_id=at.root_id, now_us=at.now_us)
-        _move_run(at, RunStatus.RUNNING)
         if self.outcome is None:
             count = at.tx.run("agent_operation_reopen", operation_id=self.operation_id)
             moved(count, "operation", self.operation_id, operation.state, "called again")
         else:
             unknown, completed = OperationState.UNKNOWN, OperationState.COMPLETED
             move_operation(at, self.operation_id, unknown, completed, after=[], outcome=self.outcome)
+        pauses.go_on(at, works=self.outcome is None)
         at.event("operation.resolved", operation_id=self.operation_id, happened=self.outcome is not None)
-
-    def _is_one_of_several(self, at: Applying) -> bool:
-        rows = map(Operation.from_row, at.tx.all("agent_operations_live", root_id=at.root_id))
-        return any(each.is_in_doubt and each.operation_id != self.operation_id for each in rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,21 +60,6 @@ class Doubt(OfOperation):
         count = at.tx.run("agent_operation_doubt", operation_id=self.operation_id, expected=unknown)
         moved(count, "operation", self.operation_id, "settled", "asked about")
         at.event("operation.doubted", operation_id=self.operation_id)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause(OfAgentRun):
-    """Nothing but a person is waited for: the clocks stand (rule E23)."""
-
-    def apply(self, at: Applying) -> None:
-        """Note since when; the ledger's run, if it is the tree's own, says what it waits for."""
-        at.tx.run("agent_run_pause", root_id=at.root_id, now_us=at.now_us)
-        _move_run(at, RunStatus.RECOVERY_REQUIRED)
-
-
-def _move_run(at: Applying, target: RunStatus) -> None:
-    if at.thread_id == thread_of(at.root_id):
-        runs.move(at.tx, at.run, target, runs.At(at.thread_id, "", at.now_us))
 
 
 def resolve(

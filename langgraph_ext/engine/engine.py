@@ -12,6 +12,8 @@ from uuid import uuid4
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Closing, Database, Tx, open_database
+from langgraph_ext.engine.answer_checks import told, unfit, unstorable
+from langgraph_ext.engine.approvals import checked_decisions
 from langgraph_ext.engine.behaviours import Behaviours
 from langgraph_ext.engine.built_in import built_in
 from langgraph_ext.engine.compiler import compile_spec
@@ -19,9 +21,10 @@ from langgraph_ext.engine.doubts import resolve
 from langgraph_ext.engine.from_sync import from_sync
 from langgraph_ext.engine.messages import without_objects
 from langgraph_ext.engine.reading import Reading, named, operation_given_out
-from langgraph_ext.engine.records import AgentRunRecord, OperationRecord
+from langgraph_ext.engine.records import AgentRunRecord, OperationRecord, RequestRecord
 from langgraph_ext.engine.release_program import ReleaseProgram, entry_of
 from langgraph_ext.engine.releases import Release
+from langgraph_ext.engine.requests import Request, give_answer, request_named, request_of
 from langgraph_ext.engine.rows import AgentRun, read_root
 from langgraph_ext.engine.spec import AgentSpec
 from langgraph_ext.engine.starting import start
@@ -241,6 +244,35 @@ class AgentGraphEngine(Reading, Closing):
         self._look(agent_run_id)
         return await self._store.read(operation_given_out, operation_id)
 
+    def answer(self, agent_run_id: str, request_id: str, answer: Any) -> RequestRecord:
+        """Answer what an agent asks (`requests`), from any process; `drive` goes on then.
+
+        Args:
+            agent_run_id: The agent run.
+            request_id: Which of its requests.
+            answer: Of an approval `{"decisions": [{"type": "approve"}, …]}`, one for each action in their order; the
+                others are `{"type": "edit", "edited_action": {"name", "args"}}`, `{"type": "reject", "message"}` and
+                `{"type": "respond", "message"}`.
+
+        Raises:
+            NotFound: There is no such agent run (`agent_run_not_found`) or request (`request_not_found`).
+            InvalidArgument: The answer decides something else, or not everything (`answer_invalid`); nothing was
+                written.
+            ConflictError: It was answered otherwise before (`request_answered`; the same again changes nothing), or its
+                run has ended (`run_closed`).
+        """
+        asked = self._store.database.read(partial(_asked, root_id=named(agent_run_id), request_id=request_id))
+        self._store.database.transact(self._answer(*asked, answer))
+        self._look(agent_run_id)
+        return RequestRecord.of(self._store.database.read(request_named, request_id))
+
+    async def aanswer(self, agent_run_id: str, request_id: str, answer: Any) -> RequestRecord:
+        """As `answer`."""
+        asked = await self._store.read(partial(_asked, root_id=named(agent_run_id), request_id=request_id))
+        await self._store.transact(self._answer(*asked, answer))
+        self._look(agent_run_id)
+        return RequestRecord.of(await self._store.read(request_named, request_id))
+
     # -- inside
 
     def _start(self, spec: Spec, input: Any, key: str | None) -> Callable[..., str]:
@@ -302,10 +334,37 @@ class AgentGraphEngine(Reading, Closing):
             ids=self._store.ids,
         )
 
+    def _answer(self, request: Request, tools: Mapping[str, Any], given: Any) -> Callable[[Tx], None]:
+        return partial(
+            give_answer,
+            root_id=request.root_id,
+            request_id=request.request_id,
+            value={"decisions": checked_decisions(request.payload, given, partial(_fault_of, tools))},
+            owner=Owner.here(uuid4().hex),
+            ttl_us=self._ttl_us,
+            lease_us=self._store.database.clock_us(),
+            now_us=self._store.clock_us(),
+            ids=self._store.ids,
+        )
+
     def _look(self, agent_run_id: str) -> None:
         for work in list(self._works):
             if work.root_id == agent_run_id:
                 work.look()
+
+
+def _asked(tx: Tx, root_id: str, request_id: str) -> tuple[Request, dict[str, Any]]:
+    """A request, and the tools of the release that has asked, as they are on record."""
+    root = read_root(tx, root_id)
+    request = request_of(tx, root_id, named(request_id, "request_id"))
+    release = canonical.decode(tx.one("agent_release_get", digest=root.release)["descriptor"])
+    return request, release["tools"]
+
+
+def _fault_of(tools: Mapping[str, Any], name: str, args: dict[str, Any]) -> str | None:
+    """What is wrong with a tool's arguments by its schema; what its pydantic model says besides is seen at the call."""
+    faults = unstorable(args) or unfit(args, tools[name]["arguments"])
+    return "; ".join(told(faults, "the arguments")) or None
 
 
 def _time_ordered() -> str:

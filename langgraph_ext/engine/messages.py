@@ -49,6 +49,7 @@ __all__ = [
     "text_message",
     "tokens_of",
     "told_outcome",
+    "with_note",
     "without_objects",
 ]
 
@@ -324,6 +325,13 @@ def result_message(call_id: str, name: str, outcome: Mapping[str, Any] | None) -
     error = {"code": "cancelled", "message": "it has not begun"} if outcome is None else outcome["error"]
     text = f"{error['code']}: {error['message']}"
     return plain(ToolMessage(text, tool_call_id=call_id, name=name, status="error"))
+
+
+def with_note(message: dict[str, Any], note: str) -> dict[str, Any]:
+    """A tool's message with a text before what it says."""
+    content = message["data"]["content"]
+    text = f"{note}\n\n{content}" if isinstance(content, str) else [{"type": "text", "text": note}, *content]
+    return {**message, "data": {**message["data"], "content": text}}
 
 
 def told_outcome(call_id: str, name: str, result: Any) -> dict[str, Any]:

@@ -7,24 +7,25 @@ from typing import Any
 
 from langgraph_ext.engine import conditions
 from langgraph_ext.engine.applying import Change
-from langgraph_ext.engine.batches import Consume, ConsumeBatch, FreezeBatch
+from langgraph_ext.engine.batches import Consume, ConsumeBatch, DecideBatch, FreezeBatch
 from langgraph_ext.engine.contexts import KINDS as MESSAGE_KINDS
 from langgraph_ext.engine.contexts import Append
 from langgraph_ext.engine.granting import ConsumeTicket, ReleaseTicket
 from langgraph_ext.engine.operation_changes import KINDS, POLICIES, Begin
 from langgraph_ext.engine.outcomes import PROTOCOL, Fail, Outcome, Progress, Wait
+from langgraph_ext.engine.requests import OpenRequest
 from langgraph_ext.engine.rows import encoded
 from langgraph_ext.engine.runtimes import Runtime
 from langgraph_ext.errors import InvalidArgument, LangGraphExtError
 
 __all__ = ["check"]
 
-_OF_OPERATIONS = (ConsumeTicket, ReleaseTicket, FreezeBatch, ConsumeBatch, Consume)
+_OF_OPERATIONS = (ConsumeTicket, ReleaseTicket, FreezeBatch, DecideBatch, ConsumeBatch, Consume)
 
-_KEYS = ("accept-model", "consume-batch")
+_KEYS = ("accept-model", "decide-batch", "consume-batch")
 """Of commits that a behaviour may name."""
 
-_OF_TASK = (Begin, Append, FreezeBatch)
+_OF_TASK = (Begin, Append, FreezeBatch, DecideBatch, OpenRequest)
 
 
 def check(outcome: object, runtime: Runtime) -> None:
@@ -118,6 +119,10 @@ def _faults_of(change: Change, own: set[str]) -> Iterator[str]:
         yield from (why for each in change.entries for why in _faults_of_entry(each, own))
     elif isinstance(change, FreezeBatch):
         yield from _faults_of_members(change.members)
+    elif isinstance(change, OpenRequest):
+        if not (_is_text(change.kind) and _is_text(change.subject) and isinstance(change.payload, Mapping)):
+            yield "OpenRequest has a kind and a subject, which are texts, and a payload, which is an object"
+        encoded(change.payload, "payload")
 
 
 def _faults_of_entry(entry: Mapping[str, Any], own: set[str]) -> Iterator[str]:

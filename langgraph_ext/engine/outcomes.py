@@ -27,7 +27,7 @@ class Progress:
     """`{"protocol": 1, "phase": …, …}`: references only, no values, and nothing of another task."""
     changes: tuple[Change, ...] = ()
     key: str | None = None
-    """Of its commit, if it has a name of its own: `accept-model:{operation}` or `consume-batch:{batch}`."""
+    """Of its commit, if it has a name of its own: `accept-model:{operation}`, or `decide-batch` or `consume-batch`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,15 @@
 """ReAct: one role that calls its model and tools in turn, phase by phase (rules E12 to E17).
 
     prepare_context ─▶ prepare_model ─▶ call_model ─▶ interpret_response ─┬─▶ wait_batch ─▶ consume_results ─▶ (again)
-                         ▲    │ too large                                 └─▶ validate_output ─▶ completed
-                         └── compact_context                                    └─▶ (again, with what is wrong)
+                         ▲    │ too large                                 │      ▲
+                         └── compact_context                              ├─▶ wait_approval, if a person decides
+                                                                          └─▶ validate_output ─▶ completed
+                                                                                └─▶ (again, with what is wrong)
 
-A task stands at `call_model`, `compact_context` or `wait_batch`, where it waits; or at `prepare_model`, if its history
-is too large. The other phases are gone through at once: what they decide is committed with where they lead to. So a
-round is two outcomes: a decision with its tool calls, and their results with the next model operation. Everything is
-prepared here and committed by the driver.
+A task stands at `call_model`, `compact_context`, `wait_approval` or `wait_batch`, where it waits; or at
+`prepare_model`, if its history is too large. The other phases are gone through at once: what they decide is committed
+with where they lead to. So a round is two outcomes: a decision with its tool calls, and their results with the next
+model operation. Everything is prepared here and committed by the driver.
 """
 
 from __future__ import annotations
@@ -20,7 +22,16 @@ from langchain_core.messages import AIMessage
 from langgraph_ext.engine import compacting, conditions
 from langgraph_ext.engine.answer_checks import checked_answer, feedback
 from langgraph_ext.engine.applying import Change
-from langgraph_ext.engine.batches import BatchRow, Consume, ConsumeBatch, FreezeBatch, Member, result_entries
+from langgraph_ext.engine.approvals import asked_about, decided
+from langgraph_ext.engine.batches import (
+    BatchRow,
+    Consume,
+    ConsumeBatch,
+    DecideBatch,
+    FreezeBatch,
+    Member,
+    result_entries,
+)
 from langgraph_ext.engine.contexts import Append
 from langgraph_ext.engine.granting import ConsumeTicket
 from langgraph_ext.engine.messages import (
@@ -34,9 +45,10 @@ from langgraph_ext.engine.messages import (
 )
 from langgraph_ext.engine.operation_changes import Begin
 from langgraph_ext.engine.outcomes import PROTOCOL, Complete, Fail, Outcome, Progress, Wait
+from langgraph_ext.engine.requests import OpenRequest
 from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.runtimes import Runtime
-from langgraph_ext.engine.states import BatchState
+from langgraph_ext.engine.states import BatchState, RequestState
 from langgraph_ext.engine.tool_calls import beyond_limit, member_of, rejected
 
 __all__ = ["React"]
@@ -200,20 +212,59 @@ def _interpret_response(operation: Operation, at: dict[str, Any], runtime: Runti
     members = tuple(member_of(each, number, at, runtime, cut_off) for number, each in enumerate(calls))
     if too_many := beyond_limit(members, runtime):
         members = tuple(rejected(each, too_many) for each in members)
+    shown = asked_about(members, runtime)
     freeze = FreezeBatch(
         operation_id=batch,
         agent_task_id=runtime.task.agent_task_id,
         members=members,
-        serial=not runtime.spec["parallel_tools"],
-        dispatch=not runtime.spec["hooks"]["before_tool"],
+        asked=() if shown is None else tuple(shown["tool_call_ids"]),
+        **_admission(runtime),
     )
     if too_many:  # before any of them is made: nothing is stopped half-way
         return Fail(**too_many, continuation=_on(at, "completed"), changes=(append, consume, freeze))
+    if shown is not None:
+        ask = OpenRequest(agent_task_id=runtime.task.agent_task_id, kind="approval", subject=batch, payload=shown)
+        return Wait(
+            continuation=_on(at, "wait_approval", batch=batch, request=ask.request_id),
+            condition=conditions.answered(ask.request_id),
+            changes=(append, consume, freeze, ask),
+            key=key,
+        )
     return Wait(
         continuation=_on(at, "wait_batch", batch=batch),
         condition=conditions.batch_settled(batch),
         changes=(append, consume, freeze),
         key=key,
+    )
+
+
+def _admission(runtime: Runtime) -> dict[str, bool]:
+    """How the members of a batch begin."""
+    return {
+        "serial": not runtime.spec["parallel_tools"],
+        "dispatch": not runtime.spec["hooks"]["before_tool"],
+    }
+
+
+def _wait_approval(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
+    """What a person has decided on a decision's calls: those that they let pass begin."""
+    request, batch = runtime.request, runtime.batch
+    assert request is not None, "the continuation names it, and it was opened with that"
+    assert batch is not None, "and it was frozen then"
+    if request.state is not RequestState.ANSWERED:
+        return Wait(continuation=at, condition=conditions.answered(request.request_id))
+    members = [{"ordinal": each.ordinal, "call_id": each.call_id, "name": each.name} for each in batch.members]
+    decide = DecideBatch(
+        operation_id=batch.batch_id,
+        agent_task_id=runtime.task.agent_task_id,
+        decided=tuple(decided(members, request.payload, request.answer, runtime)),
+        **_admission(runtime),
+    )
+    return Wait(
+        continuation=_on({name: each for name, each in at.items() if name != "request"}, "wait_batch"),
+        condition=conditions.batch_settled(batch.batch_id),
+        changes=(decide,),
+        key=f"decide-batch:{batch.batch_id}",
     )
 
 
@@ -277,10 +328,11 @@ _PHASES = {
     "prepare_model": _prepare_model,
     "compact_context": _compact_context,
     "call_model": _call_model,
+    "wait_approval": _wait_approval,
     "wait_batch": _wait_batch,
 }
 
-_ROUND = ("purpose", "batch")
+_ROUND = ("purpose", "batch", "request")
 """What a continuation names of one round."""
 
 

@@ -15,10 +15,12 @@ from langgraph_ext.engine.records import (
     AgentTaskRecord,
     CallRecord,
     OperationRecord,
+    RequestRecord,
     SlotRecord,
     TicketRecord,
     TranscriptEntry,
 )
+from langgraph_ext.engine.requests import requests_of
 from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Ticket, read_root
 from langgraph_ext.engine.store import Store
 from langgraph_ext.ledger import RunLedger
@@ -91,6 +93,17 @@ class Reading:
     async def adoubts(self, agent_run_id: str) -> list[OperationRecord]:
         """As `doubts`."""
         return await self._store.read(_ask(_doubts, agent_run_id))
+
+    def requests(self, agent_run_id: str, *, pending: bool = False) -> list[RequestRecord]:
+        """What an agent run has asked people, the oldest first; `pending`: what nobody has answered.
+
+        `answer` answers one.
+        """
+        return self._store.database.read(_ask(partial(_requests, pending=pending), agent_run_id))
+
+    async def arequests(self, agent_run_id: str, *, pending: bool = False) -> list[RequestRecord]:
+        """As `requests`."""
+        return await self._store.read(_ask(partial(_requests, pending=pending), agent_run_id))
 
     def slots(self, agent_run_id: str) -> list[SlotRecord]:
         """The tool calls of all decisions, in their order, and what came of each."""
@@ -184,6 +197,10 @@ def _operations(tx: Tx, root: AgentRun) -> list[OperationRecord]:
 def _doubts(tx: Tx, root: AgentRun) -> list[OperationRecord]:
     rows = map(Operation.from_row, tx.all("agent_operations_of_tree", root_id=root.agent_run_id))
     return [_given_out(tx, each) for each in rows if each.is_in_doubt]
+
+
+def _requests(tx: Tx, root: AgentRun, *, pending: bool) -> list[RequestRecord]:
+    return [RequestRecord.of(each) for each in requests_of(tx, root.agent_run_id, pending=pending)]
 
 
 def _slots(tx: Tx, root: AgentRun) -> list[SlotRecord]:

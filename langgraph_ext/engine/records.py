@@ -10,9 +10,19 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from langgraph_ext.database import Row
-from langgraph_ext.engine.messages import result_message, revived
+from langgraph_ext.engine.member_results import member_result
+from langgraph_ext.engine.messages import revived
+from langgraph_ext.engine.requests import Request
 from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Ticket, decoded
-from langgraph_ext.engine.states import AgentStatus, CallState, MemberState, OperationState, TaskState, TicketState
+from langgraph_ext.engine.states import (
+    AgentStatus,
+    CallState,
+    MemberState,
+    OperationState,
+    RequestState,
+    TaskState,
+    TicketState,
+)
 from langgraph_ext.ledger.rows import moment, moment_or_none
 
 __all__ = [
@@ -20,6 +30,7 @@ __all__ = [
     "AgentTaskRecord",
     "CallRecord",
     "OperationRecord",
+    "RequestRecord",
     "SlotRecord",
     "TicketRecord",
     "TranscriptEntry",
@@ -230,13 +241,15 @@ class SlotRecord:
     """None while it is queued, and if it was rejected."""
     result: BaseMessage | None
     """What the model is told; None until it is settled."""
+    decision: Any
+    """What a person has decided on it (`{"type": "approve" | "edit" | "reject" | "respond", …}`); None if nobody was
+    asked."""
 
     @classmethod
     def of(cls, row: Row) -> SlotRecord:
         """A row as it is given out, with its operation's outcome."""
-        message = decoded(row["result"])
-        if message is None and row["state"] == MemberState.SETTLED:
-            message = result_message(row["call_id"], row["name"], decoded(row["outcome"]))
+        is_settled = row["state"] == MemberState.SETTLED
+        message = member_result(row, decoded(row["outcome"])) if is_settled else None
         return cls(
             batch_id=row["batch_id"],
             ordinal=row["ordinal"],
@@ -245,6 +258,39 @@ class SlotRecord:
             state=MemberState(row["state"]),
             operation_id=row["operation_id"],
             result=None if message is None else revived([message])[0],
+            decision=decoded(row["decision"]),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRecord:
+    """What an agent has asked a person."""
+
+    request_id: str
+    """What an answer names it by."""
+    agent_run_id: str
+    kind: str
+    """`approval`: of tool calls; `limit`: whether a limit is raised."""
+    payload: Any
+    """What a person is shown: `{"action_requests": […], "review_configs": […], …}`."""
+    state: RequestState
+    answer: Any
+    """What was decided, once it was."""
+    created_at: datetime
+    closed_at: datetime | None
+
+    @classmethod
+    def of(cls, request: Request) -> RequestRecord:
+        """A row as it is given out."""
+        return cls(
+            request_id=request.request_id,
+            agent_run_id=request.agent_run_id,
+            kind=request.kind,
+            payload=request.payload,
+            state=request.state,
+            answer=request.answer,
+            created_at=moment(request.created_us),
+            closed_at=moment_or_none(request.closed_us),
         )
 
 

@@ -304,4 +304,4 @@ def _not_enforced(descriptor: Mapping[str, Any]) -> list[str]:
     limits = descriptor["limits"]
     wanted = ["limits.cost_usd"] if limits["cost_usd"] is not None else []
     wanted += ["limits.on_limit"] if limits["on_limit"] != "error" else []
-    return wanted + [name for name in ("interrupt_on", "subagents", "plan") if descriptor[name]]
+    return wanted + [name for name in ("subagents", "plan") if descriptor[name]]

@@ -10,6 +10,7 @@ from langgraph_ext.database import Tx
 from langgraph_ext.engine.batches import BatchRow, batch_of
 from langgraph_ext.engine.contexts import EMPTY, Head, Steered, head_of, sizes_of, steered
 from langgraph_ext.engine.releases import Live
+from langgraph_ext.engine.requests import Request, request_named
 from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Tree
 from langgraph_ext.ledger.encoded import Serde
 
@@ -36,6 +37,8 @@ class Runtime:
     """That its continuation names."""
     steering: Sequence[Steered] = ()
     """Messages that nobody has claimed, and those that the request of the operation has that its continuation names."""
+    request: Request | None = None
+    """To a person, that its continuation names."""
 
     def become(self, other: Runtime) -> None:
         """Show what another one shows: the behaviour keeps the one that it was given."""
@@ -89,6 +92,7 @@ def _read_context(tx: Tx, runtime: Runtime, at: Mapping[str, Any], serde: Serde 
     runtime.sizes = sizes_of(tx, task.agent_task_id, runtime.context) if is_large else ()
     by_id = {each.operation_id: each for each in runtime.operations.values()}
     runtime.batch = None if at.get("batch") is None else batch_of(tx, at["batch"], by_id)
+    runtime.request = None if at.get("request") is None else request_named(tx, at["request"])
     operation = runtime.operations.get(at.get("purpose") or "")
     runtime.run = AgentRun.from_row(tx.one("agent_run_get", agent_run_id=task.agent_run_id))
     runtime.steering = steered(tx, runtime.run.run, None if operation is None else operation.operation_id, serde)

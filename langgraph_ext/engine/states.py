@@ -10,6 +10,7 @@ __all__ = [
     "CallState",
     "MemberState",
     "OperationState",
+    "RequestState",
     "TaskState",
     "TicketState",
 ]
@@ -100,5 +101,16 @@ class MemberState(StrEnum):
     """Where one tool call of a decision stands."""
 
     QUEUED = "queued"
+    ADMITTING = "admitting"
+    """A person decides on it."""
     ADMITTED = "admitted"
     SETTLED = "settled"
+
+
+class RequestState(StrEnum):
+    """Where a request to a person stands."""
+
+    OPEN = "open"
+    ANSWERED = "answered"
+    CANCELLED = "cancelled"
+    """Its agent run ended before."""

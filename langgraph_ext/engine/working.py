@@ -11,8 +11,8 @@ from langgraph_ext.database import Tx, tell
 from langgraph_ext.engine.cancelled import to_its_end
 from langgraph_ext.engine.closing import thread_of
 from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
-from langgraph_ext.engine.doubts import Pause
 from langgraph_ext.engine.driver import Driver, has_something_to_do
+from langgraph_ext.engine.pauses import Pause
 from langgraph_ext.engine.program import Program
 from langgraph_ext.engine.rows import AgentRun, Tree, read_root, read_tree
 from langgraph_ext.engine.store import Store
@@ -137,7 +137,7 @@ def _leave(
 ) -> AgentRun | None:
     """Give a tree back, unless something was asked or said of it since it was looked at: its worker goes on with that.
 
-    If it waits for somebody to say what came of a call, its clocks stand until then.
+    If it waits for somebody to decide, or to say what came of a call, its clocks stand until then.
 
     Args:
         tx: The open transaction.
@@ -161,10 +161,15 @@ def _leave(
         is_idle = not has_something_to_do(tree)
         if goes_on and not is_idle:
             return None
-        if is_idle and root.paused_us is None and any(each.is_in_doubt for each in tree.operations.values()):
+        if is_idle and root.paused_us is None and _waits_for_a_person(tx, tree):
             pause = Pause(agent_run_id=root_id)
             wanted = RuntimeCommit(root_id=root_id, key=f"pause:{root_id}:{root.revision}", changes=(pause,))
             commit(tx, wanted, held, now_us=now_us, ids=ids)
             root = read_root(tx, root_id)
     leases.release(tx, *held, now_us=lease_us)
     return root
+
+
+def _waits_for_a_person(tx: Tx, tree: Tree) -> bool:
+    in_doubt = any(each.is_in_doubt for each in tree.operations.values())
+    return in_doubt or bool(tx.all("agent_requests_open", root_id=tree.root.root_id))

@@ -272,7 +272,6 @@ def _commits(tx: Any) -> list[str]:
     [
         ("limits.cost_usd", {"limits": {"cost_usd": 1.0}}),
         ("limits.on_limit", {"limits": {"on_limit": "ask"}}),
-        ("interrupt_on", {"interrupt_on": {"add": True}, "tools": (add,)}),
     ],
 )
 def test_what_nothing_enforces_yet_is_refused(engine: AgentGraphEngine, part: str, more: dict[str, Any]) -> None:

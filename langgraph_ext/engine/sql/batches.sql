@@ -27,7 +27,7 @@ WHERE batch_id = :batch_id AND ordinal = :ordinal AND state = 'queued';
 
 -- name: agent_member_insert
 INSERT INTO agent_member (batch_id, ordinal, call_id, name, state, purpose, policy, on_unknown, arguments)
-VALUES (:batch_id, :ordinal, :call_id, :name, 'queued', :purpose, :policy, :on_unknown, :arguments);
+VALUES (:batch_id, :ordinal, :call_id, :name, :state, :purpose, :policy, :on_unknown, :arguments);
 
 -- name: agent_member_next
 -- The first that is queued.

@@ -25,7 +25,7 @@ ORDER BY seq;
 -- With what holds each: an operation's outcome, of a tool call's result by the member whose it is.
 SELECT
     own.seq, own.kind, own.operation_id, own.ordinal, own.message, own.created_us, held.outcome, member.call_id,
-    member.name, member.result, member.operation_id AS tool_operation_id, called.outcome AS tool_outcome
+    member.name, member.result, member.decision, member.operation_id AS tool_operation_id, called.outcome AS tool_outcome
 FROM agent_message AS own
 LEFT JOIN agent_operation AS held ON held.operation_id = own.operation_id AND own.ordinal IS NULL
 LEFT JOIN agent_member AS member ON member.batch_id = own.operation_id AND member.ordinal = own.ordinal
