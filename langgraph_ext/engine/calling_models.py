@@ -17,6 +17,7 @@ from langgraph_ext.engine.cancelled import is_told_to_stop
 from langgraph_ext.engine.messages import answer_of, fault_of, is_broken_off, plain, sendable, storable, tokens_of
 from langgraph_ext.engine.program import Failed
 from langgraph_ext.engine.rows import encoded
+from langgraph_ext.errors import LangGraphExtError
 from langgraph_ext.ledger.texts import cut, message_of
 
 __all__ = ["call_model", "usage_of"]
@@ -53,6 +54,7 @@ async def call_model(
         config: Of the call.
 
     Raises:
+        LangGraphExtError: It was refused, and not made, by a callback of this package's.
         Failed: It has failed (`call_failed`, `deadline_exceeded`), or answered with what is no answer
             (`model_protocol_error`); with what had come until then.
     """
@@ -77,8 +79,19 @@ async def call_model(
             partial=_partial(pieces, operation_id),
             retryable=True,  # as langchain-core says of a model's timeouts
         ) from error
+    except LangGraphExtError:  # who counts calls refuses it
+        raise
     except Exception as error:
         raise _failed(error, pieces, operation_id) from error
+    return _answer(pieces, operation_id)
+
+
+def _answer(pieces: Sequence[AIMessage], operation_id: str) -> AIMessage:
+    """The answer that a model's output comes to.
+
+    Raises:
+        Failed: It is none.
+    """
     if not pieces:
         raise Failed("model_protocol_error", "the model's answer is not one: it holds nothing")
     answer = answer_of(pieces, operation_id)

@@ -29,6 +29,7 @@ async def call_tool(
     request: Mapping[str, Any],
     *,
     injected: Collection[str],
+    given: Mapping[str, Any],
     keys: Collection[str],
     idempotency_key: str,
     policy: str,
@@ -41,6 +42,7 @@ async def call_tool(
         tool: The tool.
         request: `{"id", "args"}`.
         injected: Arguments that no model gives: what it gave for them is dropped.
+        given: Those of them that the program's caller fills in.
         keys: Those of them that take the idempotency key.
         idempotency_key: The same at every call of this operation.
         policy: Of the operation.
@@ -53,7 +55,7 @@ async def call_tool(
         Failed: It took too long, and is one that may be repeated (`deadline_exceeded`); or it has answered with what
             is no message (`tool_result_invalid`), such as a `Command`.
     """
-    args = {**without_injected(request["args"], injected), **dict.fromkeys(keys, idempotency_key)}
+    args = {**without_injected(request["args"], injected), **given, **dict.fromkeys(keys, idempotency_key)}
     call = {"type": "tool_call", "name": tool.name, "args": args, "id": request["id"]}
     invoked = tool.ainvoke(call, config) if is_async(tool) else in_thread(tool.invoke, call, config)
     calling = asyncio.ensure_future(invoked)

@@ -17,7 +17,7 @@ from langgraph_ext.engine.tickets import EXHAUSTED, Planned, settle_unused
 from langgraph_ext.ledger import runs
 from langgraph_ext.ledger.records import InboxKind, RunStatus
 
-__all__ = ["STOPPED", "cancel", "close", "close_planned", "end", "finish", "is_own_run", "succeed", "thread_of"]
+__all__ = ["STOPPED", "cancel", "close", "close_planned", "end", "finish", "succeed"]
 
 STOPPED = "stopped"
 
@@ -107,22 +107,12 @@ def end(at: Applying, run: AgentRun, status: AgentStatus, *, output: object = No
     assert ended == 1, "nobody else writes in this transaction"
     at.result["ended"] = {"agent_run_id": run.agent_run_id, "status": str(status), "reason": run.reason}
     at.event(f"agent.{status}", agent_run_id=run.agent_run_id, reason=run.reason)
-    if is_own_run(run):
-        where = runs.At(run.thread_id, "", at.now_us)
+    if run.is_root:
+        where = runs.At(at.thread_id, "", at.now_us)
         error = (run.reason or "", run.message or "") if status is AgentStatus.FAILED else None
         runs.move(at.tx, run.run, _RUN_STATUS[status], where, error=error)
         if status is AgentStatus.CANCELLED:
             at.tx.run("inbox_consume", run=run.run, kind=InboxKind.CANCEL, now_us=at.now_us)
-
-
-def is_own_run(run: AgentRun) -> bool:
-    """Whether a ledger's run is this root's own, and not the one that drives it in a visit."""
-    return run.is_root and run.thread_id == thread_of(run.agent_run_id)
-
-
-def thread_of(agent_run_id: str) -> str:
-    """The thread of a root that no visit drives: its lease and its events are there."""
-    return f"agent:{agent_run_id}"
 
 
 def _scope(at: Applying, agent_run_id: str) -> list[AgentRun]:

@@ -30,6 +30,8 @@ from langgraph_ext.engine.spec import AgentSpec
 from langgraph_ext.engine.starting import start
 from langgraph_ext.engine.stopping import stop
 from langgraph_ext.engine.store import Store
+from langgraph_ext.engine.visiting import Driven, Visit
+from langgraph_ext.engine.visits import Visits
 from langgraph_ext.engine.working import Work
 from langgraph_ext.errors import InvalidArgument, NotFound
 from langgraph_ext.ledger import RunLedger, leases
@@ -43,7 +45,7 @@ T = TypeVar("T")
 Spec = AgentSpec | Release | Mapping[str, Any]
 
 
-class AgentGraphEngine(Reading, Closing):
+class AgentGraphEngine(Reading, Visits, Closing):
     """Runs agents as persisted state machines on a ledger's database; any worker goes on with any of them.
 
     One object serves sync and async code, in any thread. Workers are as many as call `drive`, in any process: one of
@@ -85,7 +87,7 @@ class AgentGraphEngine(Reading, Closing):
         self._ttl_us = round(lease_ttl_seconds * 1e6)
         self._started: dict[str, Release] = {}
         """By agent run that was started here, until it has ended: what lives of its spec is its own."""
-        self._works: set[Work] = set()
+        self._works: set[Work | Driven] = set()
 
     # -- life
 
@@ -275,7 +277,7 @@ class AgentGraphEngine(Reading, Closing):
 
     # -- inside
 
-    def _start(self, spec: Spec, input: Any, key: str | None) -> Callable[..., str]:
+    def _start(self, spec: Spec, input: Any, key: str | None, visit: Visit | None = None) -> Callable[..., str]:
         if key is not None and text_or_none(key, "key") == "":
             raise InvalidArgument("key is empty; it must be text, or None")
         release = self._known(spec)
@@ -288,7 +290,7 @@ class AgentGraphEngine(Reading, Closing):
         except TypeError as error:
             raise InvalidArgument(f"an agent run's input is JSON: {error}") from error
         ids = self._store.ids
-        began = partial(start, entry=entry, input=input, key=key, agent_run_id=ids())
+        began = partial(start, entry=entry, input=input, key=key, agent_run_id=ids(), visit=visit)
         return partial(began, now_us=self._store.clock_us(), ids=ids)
 
     def _known(self, spec: Spec) -> Release:

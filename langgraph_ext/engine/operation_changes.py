@@ -216,13 +216,13 @@ class LoseCall(OfOperation):
         operation = operation_of(at.tx, self.operation_id)
         _close_call(at, self.operation_id, self.number, CallState.INTERRUPTED, None)
         dispatched = OperationState.DISPATCHED
-        if self.again and operation.policy in ("repeatable", "keyed") and _is_open(at, operation):
+        may_be_made = not self.made or (self.again and operation.policy in ("repeatable", "keyed"))
+        if may_be_made and _is_open(at, operation):
             move_operation(at, self.operation_id, dispatched, OperationState.READY)
             return
         if not self.made or (self.again and operation.policy == "repeatable"):
-            outcome = error_outcome(
-                "cancelled", "it was stopped while it ran" if self.made else "it was stopped before it ran"
-            )
+            when = "while it ran" if self.made else "before it ran"
+            outcome = error_outcome("cancelled", f"it was stopped {when}")
             target = OperationState.CANCELLED
         else:
             outcome = error_outcome("outcome_unknown", "nobody knows whether it was done")

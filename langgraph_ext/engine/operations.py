@@ -29,7 +29,7 @@ from langgraph_ext.engine.program import Denied, Failed, NotKnown, Program
 from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.runtimes import Seen
 from langgraph_ext.engine.states import OperationState
-from langgraph_ext.errors import LangGraphExtError
+from langgraph_ext.errors import AdmissionError, BudgetExhausted, LangGraphExtError
 from langgraph_ext.ledger.not_done import EffectNotDone
 from langgraph_ext.ledger.texts import cut, message_of
 
@@ -130,7 +130,10 @@ class CallLoop:
             again = given_up.again and operation.tries < _MOST_LATE
             lost = loss_of(operation, again=again, goes_on=given_up.goes_on)
             return self._seen_in(await self._commit(lost, self._look), operation)
-        except Exception as error:  # noqa: BLE001 - whatever a model or a tool raises is its outcome
+        except Exception as error:
+            if isinstance(error, AdmissionError | BudgetExhausted) and operation.kind != "tool":
+                await self._commit(loss_of(operation, made=False), None)  # refused by who counts calls, and not made
+                raise
             pause = self._program.retry_after(operation, number, error)
             code, message = _told(error)
             came = error.partial if isinstance(error, Failed) else None

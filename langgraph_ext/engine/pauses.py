@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from langgraph_ext.engine.applying import Applying, OfAgentRun
-from langgraph_ext.engine.closing import is_own_run
 from langgraph_ext.engine.rows import Operation
 from langgraph_ext.ledger import runs
 from langgraph_ext.ledger.records import RunStatus
@@ -18,7 +17,7 @@ class Pause(OfAgentRun):
     """Nothing but a person is waited for."""
 
     def apply(self, at: Applying) -> None:
-        """Note since when; the ledger's run, if it is the tree's own, says what it waits for."""
+        """Note since when; the ledger's run says what it waits for."""
         at.tx.run("agent_run_pause", root_id=at.root_id, now_us=at.now_us)
         _move_run(at, _waits_for(at) or RunStatus.RUNNING)
 
@@ -47,5 +46,4 @@ def _waits_for(at: Applying) -> RunStatus | None:
 
 
 def _move_run(at: Applying, target: RunStatus) -> None:
-    if is_own_run(at.root):
-        runs.move(at.tx, at.run, target, runs.At(at.thread_id, "", at.now_us))
+    runs.move(at.tx, at.run, target, runs.At(at.thread_id, "", at.now_us))

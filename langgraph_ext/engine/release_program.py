@@ -9,6 +9,7 @@ from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage, get_buffer_string
+from langchain_core.runnables import RunnableConfig
 
 from langgraph_ext.database import Tx
 from langgraph_ext.engine import compacting, hooks
@@ -28,6 +29,7 @@ from langgraph_ext.engine.releases import Release
 from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.starting import Entry
 from langgraph_ext.engine.store import Store
+from langgraph_ext.engine.visiting import Caller
 from langgraph_ext.engine.windows import Ahead, Windows
 from langgraph_ext.errors import AdmissionError, InvalidArgument
 
@@ -81,17 +83,19 @@ class ReleaseProgram:
         release: The release.
         behaviours: Where it finds what drives its roles.
         store: Where contexts are read.
+        caller: Who drives the run, as far as models and tools see that.
 
     Raises:
         AdmissionError: A behaviour that it names is not in this process (`node_abi_unavailable`).
     """
 
-    def __init__(self, release: Release, behaviours: Behaviours, store: Store) -> None:
+    def __init__(self, release: Release, behaviours: Behaviours, store: Store, *, caller: Caller | None = None) -> None:
         self.spec: Mapping[str, Any] = release.descriptor
         self.live = release.live
         self._factories = behaviours.require(self.spec)
         self._made: dict[tuple[str, int], Behaviour] = {}
         self._windows = Windows(store)
+        self._caller = caller or Caller({})
         self._store = store
 
     def behaviour(self, name: str, version: int) -> Behaviour:
@@ -262,7 +266,7 @@ class ReleaseProgram:
                 details={"model": operation.name},
             )
         deadlines = self.spec["deadlines"]
-        tags = ["nostream"] if operation.kind == "compaction" else []
+        tags = ["nostream"] if operation.kind == "compaction" else []  # LangGraph's word for what no stream shows
         return await call_model(
             model,
             await self._messages(operation, ahead),
@@ -270,7 +274,7 @@ class ReleaseProgram:
             operation.operation_id,
             first_seconds=deadlines["model_seconds"],
             idle_seconds=deadlines["model_idle_seconds"],
-            config={"tags": tags, "metadata": _metadata(operation)},
+            config=self._config(operation, *tags),
         )
 
     async def _call_tool(self, operation: Operation) -> dict[str, Any]:
@@ -278,12 +282,27 @@ class ReleaseProgram:
             self.live.tools[operation.name],
             operation.request,
             injected=self._injected(operation),
+            given=self._given(operation),
             keys=self.live.keys[operation.name],
             idempotency_key=operation.idempotency_key,
             policy=operation.policy,
             seconds=self._tool_seconds(operation),
-            config={"metadata": _metadata(operation)},
+            config=self._config(operation),
         )
+
+    def _given(self, operation: Operation) -> dict[str, Any]:
+        """What only the caller knows of a tool's arguments."""
+        inject, request = self._caller.inject, operation.request
+        tool = self.live.tools[operation.name]
+        return {} if inject is None else inject(tool, request["args"], request["id"])
+
+    def _config(self, operation: Operation, *tags: str) -> RunnableConfig:
+        """The caller's, with what the engine tells of a call."""
+        around = self._caller.config
+        named = {"agent_run_id": operation.agent_run_id, "operation_id": operation.operation_id}
+        found: RunnableConfig = {**around, "tags": [*around.get("tags", ()), *tags]}
+        found["metadata"] = {**around.get("metadata", {}), **named}
+        return found
 
     def _tool_seconds(self, operation: Operation) -> float | None:
         deadlines = self.spec["deadlines"]
@@ -293,10 +312,6 @@ class ReleaseProgram:
     def _injected(self, operation: Operation) -> list[str]:
         names: list[str] = self.spec["tools"][operation.name]["injected"]
         return names
-
-
-def _metadata(operation: Operation) -> dict[str, Any]:
-    return {"agent_run_id": operation.agent_run_id, "operation_id": operation.operation_id}
 
 
 def _not_enforced(descriptor: Mapping[str, Any]) -> list[str]:

@@ -12,7 +12,18 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState, TicketState
 from langgraph_ext.errors import NotFound
 
-__all__ = ["AgentRun", "AgentTask", "Operation", "Ticket", "Tree", "decoded", "encoded", "read_root", "read_tree"]
+__all__ = [
+    "AgentRun",
+    "AgentTask",
+    "Operation",
+    "Ticket",
+    "Tree",
+    "decoded",
+    "encoded",
+    "read_root",
+    "read_tree",
+    "thread_of",
+]
 
 
 def encoded(value: Any, what: str) -> bytes:
@@ -221,6 +232,11 @@ class Tree:
     """Why it is to stop, if somebody has asked for that; "" if they did not say."""
 
 
+def thread_of(agent_run_id: str) -> str:
+    """The thread of a root's own run in the ledger. If no visit drives it, its lease and its events are there, too."""
+    return f"agent:{agent_run_id}"
+
+
 def read_root(tx: Tx, root_id: str) -> AgentRun:
     """Read the root of a tree, and nothing below it.
 
@@ -271,5 +287,5 @@ def read_tree(tx: Tx, root_id: str, *, whole: bool = True) -> Tree:
 
 def _stop(tx: Tx, root: AgentRun) -> str | None:
     """A cancel that nobody has seen to."""
-    asked = tx.maybe("inbox_waiting", thread_id=root.thread_id, run=root.run, root_id=None)
+    asked = tx.maybe("inbox_waiting", thread_id=thread_of(root.agent_run_id), run=root.run, root_id=None)
     return None if asked is None else asked["reason"] or ""

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from langgraph_ext import canonical
 from langgraph_ext.database import Tx
 from langgraph_ext.engine.applying import Applying
-from langgraph_ext.engine.closing import thread_of
-from langgraph_ext.engine.rows import encoded
+from langgraph_ext.engine.rows import encoded, thread_of
+from langgraph_ext.engine.visiting import Visit
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import runs
 
@@ -42,6 +42,7 @@ def start(
     now_us: int,
     ids: Callable[[], str],
     agent_run_id: str | None = None,
+    visit: Visit | None = None,
 ) -> str:
     """Begin a root agent run; one of the same key, release and input is there already.
 
@@ -53,6 +54,7 @@ def start(
         now_us: Microseconds since the epoch, UTC.
         ids: Makes ids.
         agent_run_id: Its id, if it is new; by it, a transaction that is run again finds what an earlier try committed.
+        visit: Which of a graph it is driven in, if it is.
 
     Returns:
         The agent run's id.
@@ -60,6 +62,8 @@ def start(
     Raises:
         ConflictError: The key names a run of another release or input (`idempotency_conflict`).
     """
+    if visit is not None:
+        visit.guard(tx)
     input_digest = canonical.digest(canonical.encode(input, where="input"))
     known = None if key is None else tx.maybe("agent_run_keyed", key=key)
     if known is not None:
@@ -78,8 +82,10 @@ def start(
     if tx.maybe("agent_release_get", digest=entry.release) is None:
         tx.run("agent_release_insert", digest=entry.release, descriptor=entry.descriptor, now_us=now_us)
     agent_task_id = ids()
-    thread_id = thread_of(agent_run_id)
-    run = runs.begin_apart(tx, run_id=agent_run_id, thread_id=thread_id, now_us=now_us)
+    parent = None if visit is None else visit.parent
+    own_thread = thread_of(agent_run_id)
+    thread_id = own_thread if visit is None else visit.held.thread_id
+    run = runs.begin_apart(tx, run_id=agent_run_id, thread_id=own_thread, parent=parent, now_us=now_us)
     tx.run(
         "agent_run_insert",
         agent_run_id=agent_run_id,

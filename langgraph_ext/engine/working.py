@@ -9,12 +9,11 @@ from dataclasses import replace
 
 from langgraph_ext.database import Tx, tell
 from langgraph_ext.engine.cancelled import to_its_end
-from langgraph_ext.engine.closing import thread_of
-from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
-from langgraph_ext.engine.driver import Driver, has_something_to_do
-from langgraph_ext.engine.pauses import Pause
+from langgraph_ext.engine.commits import Held
+from langgraph_ext.engine.driver import Driver
 from langgraph_ext.engine.program import Program
-from langgraph_ext.engine.rows import AgentRun, Tree, read_root, read_tree
+from langgraph_ext.engine.resting import rest
+from langgraph_ext.engine.rows import AgentRun, Tree, thread_of
 from langgraph_ext.engine.store import Store
 from langgraph_ext.errors import LeaseError, StoreError
 from langgraph_ext.ledger import leases
@@ -137,8 +136,6 @@ def _leave(
 ) -> AgentRun | None:
     """Give a tree back, unless something was asked or said of it since it was looked at: its worker goes on with that.
 
-    If it waits for somebody to decide, or to say what came of a call, its clocks stand until then.
-
     Args:
         tx: The open transaction.
         root_id: The tree.
@@ -154,22 +151,8 @@ def _leave(
     Raises:
         LeaseError: It was lost (`lease_lost`).
     """
-    tree = read_tree(tx, root_id, whole=False)
-    root = tree.root
-    if not root.status.ended and not (tx.repeated and leases.left_epoch(tx, held.thread_id) is None):
-        leases.check(tx, *held)  # if it is another worker's by now, this one cannot say how it stands
-        is_idle = not has_something_to_do(tree)
-        if goes_on and not is_idle:
-            return None
-        if is_idle and root.paused_us is None and _waits_for_a_person(tx, tree):
-            pause = Pause(agent_run_id=root_id)
-            wanted = RuntimeCommit(root_id=root_id, key=f"pause:{root_id}:{root.revision}", changes=(pause,))
-            commit(tx, wanted, held, now_us=now_us, ids=ids)
-            root = read_root(tx, root_id)
-    leases.release(tx, *held, now_us=lease_us)
+    is_left = tx.repeated and leases.left_epoch(tx, held.thread_id) is None
+    root = rest(tx, root_id, held, ids=ids, now_us=now_us, goes_on=goes_on, is_left=is_left)
+    if root is not None:
+        leases.release(tx, *held, now_us=lease_us)
     return root
-
-
-def _waits_for_a_person(tx: Tx, tree: Tree) -> bool:
-    in_doubt = any(each.is_in_doubt for each in tree.operations.values())
-    return in_doubt or bool(tx.all("agent_requests_open", root_id=tree.root.root_id))

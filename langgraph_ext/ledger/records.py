@@ -210,6 +210,9 @@ class Run:
     """Versions of this package and of LangGraph, as it began."""
     active_seconds: float | None
     """For how long attached invocations have run it, those that are over; None if there was none."""
+    parent_run_id: str | None = None
+    """Of a child run: the run whose attempt has started it."""
+    parent_attempt_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,6 +63,8 @@ def run_record(row: Row) -> Run:
         input_digest=row["input_digest"],
         made_by=row["made_by"],
         active_seconds=None if row["active_us"] is None else row["active_us"] / 1e6,
+        parent_run_id=row["parent_id"],
+        parent_attempt_id=row["parent_attempt"],
     )
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "STATUS_AFTER",
     "At",
     "Ending",
+    "Parent",
     "Plan",
     "Step",
     "apply",
@@ -280,10 +281,19 @@ def begin_at(tx: Tx, at: At) -> int:
     return begun.run
 
 
-def begin_apart(tx: Tx, *, run_id: str, thread_id: str, now_us: int) -> int:
+class Parent(NamedTuple):
+    """What has started a child run."""
+
+    run_id: str
+    attempt_id: str
+
+
+def begin_apart(tx: Tx, *, run_id: str, thread_id: str, parent: Parent | None = None, now_us: int) -> int:
     """Begin a run that no graph runs, and that has no checkpoints; returns its number."""
     number, name = _number_and_name(tx, run_id, run_id)
     _begin(tx, Plan(number, run_id=name), At(thread_id, "", now_us))
+    if parent is not None:
+        tx.run("run_is_child", run=number, parent_id=parent.run_id, parent_attempt=parent.attempt_id)
     return number
 
 

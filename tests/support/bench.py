@@ -10,11 +10,10 @@ from typing import Any
 from langgraph_ext.database import Tx, open_database
 from langgraph_ext.database.connection import WriteConnection
 from langgraph_ext.engine.applying import Change, Ref
-from langgraph_ext.engine.closing import thread_of
 from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit, commit
 from langgraph_ext.engine.driver import Driver
 from langgraph_ext.engine.program import Program
-from langgraph_ext.engine.rows import AgentTask, Operation, Ticket, Tree, read_tree
+from langgraph_ext.engine.rows import AgentTask, Operation, Ticket, Tree, read_tree, thread_of
 from langgraph_ext.engine.starting import start
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.working import Work

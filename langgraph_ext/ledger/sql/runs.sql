@@ -25,6 +25,10 @@ WHERE (ended_us IS NULL OR ended_us >= :since_us) AND run = (
     LIMIT 1
 );
 
+-- name: run_children
+-- The runs that a run's attempts have started, in the order in which they began.
+SELECT * FROM run WHERE parent_id = :run_id ORDER BY run;
+
 -- name: run_delete
 DELETE FROM run WHERE run = :run;
 
@@ -42,6 +46,9 @@ LIMIT :limit;
 -- name: run_insert
 INSERT INTO run (run, run_id, thread_id, first_id, last_id, fork_of, status, started_us, changed_us)
 VALUES (:run, :run_id, :thread_id, :checkpoint_id, :checkpoint_id, :fork_of, 'running', :now_us, :now_us);
+
+-- name: run_is_child
+UPDATE run SET parent_id = :parent_id, parent_attempt = :parent_attempt WHERE run = :run;
 
 -- name: run_last
 -- The number of the newest run of all, that of the log's last row, and whether a run has a name.

@@ -1,0 +1,116 @@
+"""Visiting: an agent run that a node of a graph drives, under the lease of the graph's thread (rules A5, A8 and E31).
+
+The node's attempt holds the thread by an epoch, and so do all commits here. Nothing is taken, renewed or given back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+
+from langgraph_ext.database import Tx, tell
+from langgraph_ext.engine.closing import STOPPED
+from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
+from langgraph_ext.engine.control import Close, Finish
+from langgraph_ext.engine.driver import Driver
+from langgraph_ext.engine.program import Program
+from langgraph_ext.engine.recovery import take_over
+from langgraph_ext.engine.resting import rest
+from langgraph_ext.engine.rows import AgentRun, read_root, read_tree
+from langgraph_ext.engine.store import Store
+from langgraph_ext.ledger.runs import Parent
+
+__all__ = ["Caller", "Driven", "Visit", "stop_in"]
+
+Inject = Callable[[BaseTool, Mapping[str, Any], str], dict[str, Any]]
+"""`inject(tool, args, call_id)`: the arguments that only the caller knows, by name."""
+
+
+class Caller(NamedTuple):
+    """Who drives an agent run, as far as its models and tools see that."""
+
+    config: RunnableConfig
+    """Theirs; what the engine tells of a call is added."""
+    inject: Inject | None = None
+
+
+class Visit(NamedTuple):
+    """What a node's attempt lends to an agent run that it drives."""
+
+    held: Held
+    """The lease of the graph's thread."""
+    parent: Parent
+    guard: Callable[[Tx], object]
+    """Raises, in a transaction, if the attempt may not act any more."""
+    caller: Caller
+
+
+class Driven:
+    """An agent run while a visit drives it.
+
+    Args:
+        store: Reads and commits.
+        program: The release's behaviours, calls and hooks.
+        release: Its digest.
+        root_id: The agent run.
+        held: The lease of the graph's thread.
+    """
+
+    def __init__(self, store: Store, program: Program, release: str, root_id: str, held: Held) -> None:
+        self.root_id = root_id
+        self._store, self._held = store, held
+        self._driver = Driver(store, program, release, root_id, held)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def look(self) -> None:
+        """Something was asked of the tree in this process, in whichever thread."""
+        if self._loop is not None:
+            tell(self._loop, self._driver.look)
+
+    async def drive(self) -> AgentRun:
+        """Drive it as far as it goes.
+
+        Raises:
+            LeaseError: The thread was lost (`lease_lost`).
+            StoreError: The database failed.
+            LangGraphExtError: A call was refused, and not made: by the budget of the graph's run, or as that was
+                cancelled. It is made when the agent run is driven again.
+        """
+        self._loop = asyncio.get_running_loop()
+        store = self._store
+        while True:
+            await self._driver.drive()
+            now_us = store.clock_us()
+            root = await store.transact(rest, self.root_id, self._held, ids=store.ids, now_us=now_us, goes_on=True)
+            if root is not None:
+                return root
+
+
+def stop_in(tx: Tx, root_id: str, held: Held, reason: str, *, ids: Callable[[], str], now_us: int) -> AgentRun:
+    """Stop an agent run that nobody drives any more, in its visit; each of its tool calls has a result then.
+
+    Args:
+        tx: The open transaction.
+        root_id: The agent run; one that has ended stays as it is.
+        held: The lease of the graph's thread.
+        reason: Why.
+        ids: Makes ids.
+        now_us: Microseconds since the epoch, UTC.
+    """
+    tree = read_tree(tx, root_id)
+    if tree.root.status.ended:
+        return tree.root
+    close = Close(agent_run_id=root_id, reason=STOPPED, message=reason)
+    steps = [
+        take_over(tree, held.epoch),
+        RuntimeCommit(root_id=root_id, key=f"close:{root_id}:{tree.root.revision}", changes=(close,)),
+        RuntimeCommit(root_id=root_id, key=f"terminal:{root_id}", changes=(Finish(agent_run_id=root_id),)),
+    ]
+    for step in steps:
+        if step is not None:
+            commit(tx, step, held, now_us=now_us, ids=ids)
+    return read_root(tx, root_id)
