@@ -22,11 +22,12 @@ if TYPE_CHECKING:
         ToolPolicy,
     )
     from langgraph_ext.ledger import Budget, RunLedger
-    from langgraph_ext.nodes import AppTx, AttemptInterrupted, EffectNotDone, Frame, durable, frame
+    from langgraph_ext.nodes import AgentNode, AppTx, AttemptInterrupted, EffectNotDone, Frame, durable, frame
     from langgraph_ext.saver import LedgerSaver, with_ledger
 
 __all__ = [
     "AgentGraphEngine",
+    "AgentNode",
     "AgentSpec",
     "AppTx",
     "AttemptInterrupted",
@@ -51,6 +52,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AgentGraphEngine": "langgraph_ext.engine",
+    "AgentNode": "langgraph_ext.nodes.agent_node",
     "AgentSpec": "langgraph_ext.engine",
     "AppTx": "langgraph_ext.nodes",
     "AttemptInterrupted": "langgraph_ext.nodes",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdmissionError",
+    "AgentRunFailed",
     "BudgetExhausted",
     "ConflictError",
     "Diagnostic",
@@ -138,6 +139,15 @@ class AdmissionError(LangGraphExtError):
     """
 
     code = "admission_refused"
+
+
+class AgentRunFailed(LangGraphExtError):
+    """An agent run has ended without an answer.
+
+    Codes are the agent run's reasons, such as `model_call_failed`, `loops_exhausted`, `deadline_exceeded` or `stopped`.
+    """
+
+    code = "agent_run_failed"
 
 
 class BudgetExhausted(LangGraphExtError):

@@ -18,7 +18,7 @@ from langgraph_ext.engine import pauses
 from langgraph_ext.engine.applying import Applying, OfOperation, moved, operation_of
 from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
 from langgraph_ext.engine.messages import told_outcome
-from langgraph_ext.engine.moves import move_operation
+from langgraph_ext.engine.moves import error_outcome, move_operation
 from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.states import OperationState
 from langgraph_ext.errors import ConflictError, NotFound
@@ -33,7 +33,7 @@ class Resolve(OfOperation):
     """It was found out what came of a call."""
 
     outcome: Any = None
-    """What it came to; None: nothing was done, and it is called again."""
+    """What it came to, or that nobody will know; None: nothing was done, and it is called again."""
 
     def apply(self, at: Applying) -> None:
         """Take that for its outcome, or have it called again."""
@@ -67,7 +67,7 @@ def resolve(
     root_id: str,
     operation_id: str,
     *,
-    happened: bool,
+    happened: bool | None,
     result: Any,
     owner: Owner,
     ttl_us: int,
@@ -83,7 +83,7 @@ def resolve(
         tx: The open transaction.
         root_id: The tree.
         operation_id: The call's operation.
-        happened: Whether it was done; if not, it is called again.
+        happened: Whether it was done; if not, it is called again. None: nobody will find out, and the model is told.
         result: What the tool would have returned, if it was.
         owner: Who says so.
         ttl_us: Of the lease that it is written under if nobody drives the tree.
@@ -124,11 +124,15 @@ def resolve(
     lease = holder or leases.acquire(
         tx, thread_id=root["thread_id"], owner=owner, ttl_us=ttl_us, now_us=lease_us, whole=True
     )
-    outcome = told_outcome(operation.request["id"], operation.name, result)
+    outcome = None
+    if happened is None:
+        outcome = error_outcome("outcome_unknown", "nobody knows whether it was done; it is not called again")
+    elif happened:
+        outcome = told_outcome(operation.request["id"], operation.name, result)
     wanted = RuntimeCommit(
         root_id=root_id,
         key=key,
-        changes=(Resolve(operation_id=operation_id, outcome=outcome if happened else None),),
+        changes=(Resolve(operation_id=operation_id, outcome=outcome),),
     )
     held = Held(lease.thread_id, lease.epoch)
     commit(tx, wanted, held, now_us=now_us, ids=ids)

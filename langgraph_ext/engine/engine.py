@@ -30,7 +30,7 @@ from langgraph_ext.engine.spec import AgentSpec
 from langgraph_ext.engine.starting import start
 from langgraph_ext.engine.stopping import stop
 from langgraph_ext.engine.store import Store
-from langgraph_ext.engine.visiting import Driven, Visit
+from langgraph_ext.engine.visiting import Caller, Driven, Visit
 from langgraph_ext.engine.visits import Visits
 from langgraph_ext.engine.working import Work
 from langgraph_ext.errors import InvalidArgument, NotFound
@@ -145,6 +145,9 @@ class AgentGraphEngine(Reading, Visits, Closing):
 
     async def adrive(self, agent_run_id: str, spec: Spec | None = None) -> AgentRunRecord:
         """As `drive`. Cancelling it stops the worker, not the agent run: another one goes on with it."""
+        return await self._drive(agent_run_id, spec)
+
+    async def _drive(self, agent_run_id: str, spec: Spec | None, caller: Caller | None = None) -> AgentRunRecord:
         agent_run_id = named(agent_run_id)
         release = self._known(spec) if spec is not None else None
         found = await self._store.read(read_root, agent_run_id)
@@ -163,7 +166,7 @@ class AgentGraphEngine(Reading, Visits, Closing):
             self._store,
             self._renewal,
             Owner.here(uuid4().hex),
-            ReleaseProgram(release, self.behaviours, self._store),
+            ReleaseProgram(release, self.behaviours, self._store, caller=caller),
             release.digest,
             agent_run_id,
             ttl_us=self._ttl_us,
@@ -220,13 +223,16 @@ class AgentGraphEngine(Reading, Visits, Closing):
         await self.ledger.asteer(agent_run_id, message)
         self._look(agent_run_id)
 
-    def resolve(self, agent_run_id: str, operation_id: str, *, happened: bool, result: Any = None) -> OperationRecord:
+    def resolve(
+        self, agent_run_id: str, operation_id: str, *, happened: bool | None, result: Any = None
+    ) -> OperationRecord:
         """Say, from any process, what came of a tool call that is in doubt (`doubts`); `drive` goes on then.
 
         Args:
             agent_run_id: The agent run.
             operation_id: The call's operation.
-            happened: Whether it was done. If not, it is called again, with its idempotency key.
+            happened: Whether it was done. If not, it is called again, with its idempotency key. None: nobody will find
+                out; it is not called again, and the model is told.
             result: If it was: what the tool would have returned, for the model; text, or other JSON, None included.
 
         Raises:
@@ -239,7 +245,7 @@ class AgentGraphEngine(Reading, Visits, Closing):
         return self._store.database.read(operation_given_out, operation_id)
 
     async def aresolve(
-        self, agent_run_id: str, operation_id: str, *, happened: bool, result: Any = None
+        self, agent_run_id: str, operation_id: str, *, happened: bool | None, result: Any = None
     ) -> OperationRecord:
         """As `resolve`."""
         await self._store.transact(self._resolve(agent_run_id, operation_id, happened, result))
@@ -314,10 +320,13 @@ class AgentGraphEngine(Reading, Visits, Closing):
             ids=self._store.ids,
         )
 
-    def _resolve(self, agent_run_id: str, operation_id: str, happened: bool, result: Any) -> Callable[[Tx], None]:
-        if happened not in (True, False) or (result is not None and not happened):
+    def _resolve(
+        self, agent_run_id: str, operation_id: str, happened: bool | None, result: Any
+    ) -> Callable[[Tx], None]:
+        if happened not in (True, False, None) or (result is not None and not happened):
             raise InvalidArgument(
-                "say happened=True, with what the tool would have returned as its result, or happened=False without one"
+                "say happened=True, with what the tool would have returned as its result, or happened=False or None "
+                "without one"
             )
         try:
             canonical.encode(result, where="result")

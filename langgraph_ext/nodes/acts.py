@@ -86,6 +86,8 @@ class Actor:
         self._inside: list[Callable[[AppTx], object]] | None = []
         self.calling: set[str] = set()
         """Ids of the effects whose calls are running."""
+        self.notes: str | None = None
+        """What its settlement says besides."""
 
     def inside(self, fn: Any) -> None:
         """As `Frame.inside`."""

@@ -141,6 +141,7 @@ class Running:
                 epoch=attempt.epoch,
                 anchors=place.anchors,
                 writes=writes,
+                notes=self.actor.notes,
                 gives_back=self.gives_back,
                 inside=registered if outcome == "succeeded" else (),
             )

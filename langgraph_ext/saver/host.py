@@ -34,6 +34,7 @@ __all__ = [
     "anchors_in",
     "around",
     "around_loop",
+    "channels_in",
     "checkpoint_of",
     "control_in",
     "drain",
@@ -87,6 +88,7 @@ _SAVER = "__pregel_checkpointer"
 _SCRATCHPAD = "__pregel_scratchpad"
 _DURABILITY = "__pregel_durability"
 _CALL = "__pregel_call"
+_READ = "__pregel_read"
 _HANDLER = "__error_handler__"
 _NODE = "langgraph_node"
 _INSIDE = "__pregel_task_id"
@@ -214,6 +216,13 @@ def _plain(function: Any) -> object:
     while isinstance(function, partial):
         function = function.func
     return getattr(function, "__func__", function)
+
+
+def channels_in(config: RunnableConfig) -> frozenset[str]:
+    """The keys of the state that a node may write to; empty if LangGraph does not say."""
+    read: Any = config["configurable"].get(_READ)
+    channels = read.args[1] if isinstance(read, partial) and len(read.args) > 1 else {}
+    return frozenset(channels) if isinstance(channels, Mapping) else frozenset()
 
 
 def durability_in(config: RunnableConfig) -> str:

@@ -104,6 +104,13 @@ UPDATE agent_run SET
     revision = revision + 1
 WHERE agent_run_id = :agent_run_id AND status = :expected;
 
+-- name: agent_run_before
+-- The newest of a node, in a thread of a graph.
+SELECT * FROM agent_run
+WHERE thread_id = :thread_id AND substr(key, 1, length(:beginning)) = :beginning
+ORDER BY agent_run_id DESC
+LIMIT 1;
+
 -- name: agent_run_get
 SELECT * FROM agent_run WHERE agent_run_id = :agent_run_id;
 

@@ -1,10 +1,11 @@
 -- 0016 agent_request
 --
--- Adds     agent_request: what agents ask people, and what they were told; of a batch's members what a person decided.
+-- Adds     agent_request: what agents ask people, and what they were told; of a batch's members what a person decided;
+--          an index of the agent runs that a graph's thread has.
 -- Why      a question is asked once, whoever shows it; its answer is for it alone, and used once.
 -- Locks    a new table; a column without a default.
 -- Safe     before the code that uses it: yes (older code ignores both; it drives no agent that asks).
--- Undo     DROP TABLE agent_request; ALTER TABLE agent_member DROP COLUMN decision;
+-- Undo     DROP TABLE agent_request; ALTER TABLE agent_member DROP COLUMN decision; DROP INDEX agent_run_thread;
 -- oldest_reader: 1
 --
 -- request_id   approval:{batch}, or limit:{agent run}:{n}
@@ -35,3 +36,6 @@ CREATE INDEX agent_request_open ON agent_request (root_id, created_us, request_i
     WHERE state = 'open';
 
 ALTER TABLE agent_member ADD COLUMN decision TEXT;
+
+-- The agent runs of a graph's thread, the newest first.
+CREATE INDEX agent_run_thread ON agent_run (thread_id, agent_run_id);

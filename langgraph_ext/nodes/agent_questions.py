@@ -1,0 +1,100 @@
+"""Agent questions: what an agent node asks a person for its agent run, and how the answer gets to that (rules A2, A3).
+
+A question is the payload of a LangGraph interrupt: a request of the agent's, or a call of which nobody knows whether it
+did anything, in LangChain's human-in-the-loop shape. It has a `request_id`, and is answered for that one only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from langgraph_ext.engine import OperationRecord, RequestRecord
+from langgraph_ext.errors import InvalidArgument
+
+__all__ = ["Doubted", "Question", "doubt_of", "of_doubt", "of_request", "read_answer"]
+
+Question = dict[str, Any]
+
+_DECIDES = ("approve", "reject", "respond")
+
+
+class Doubted(NamedTuple):
+    """What a person says of a call in doubt."""
+
+    happened: bool | None
+    """None: nobody will find out, and it is not called again."""
+    result: Any = None
+
+
+def of_request(request: RequestRecord, agent: str) -> Question:
+    """The question that a request of an agent run is."""
+    return {
+        "kind": request.kind,
+        "request_id": request.request_id,
+        "agent": agent,
+        "agent_run_id": request.agent_run_id,
+        **request.payload,
+    }
+
+
+def of_doubt(operation: OperationRecord, agent: str) -> Question:
+    """The question what came of a call of which nobody knows.
+
+    `respond`: it was done, and the message is what the tool would have returned. `approve`: it was not, or may be done
+    again: it is called again, with the same idempotency key. `reject`: nobody knows; it is not called again, and the
+    model is told.
+    """
+    told = (
+        f"Nobody knows whether this call of {operation.name} was made: it was interrupted. Find out. Respond with its "
+        "result if it was; approve to call it again, with the same idempotency key; reject to leave it at that."
+    )
+    args = operation.request["args"]
+    return {
+        "kind": "doubt",
+        "request_id": doubt_of(operation),
+        "agent": agent,
+        "agent_run_id": operation.agent_run_id,
+        "operation_id": operation.operation_id,
+        "idempotency_key": operation.idempotency_key,
+        "action_requests": [{"name": operation.name, "args": args, "description": told}],
+        "review_configs": [{"action_name": operation.name, "allowed_decisions": list(_DECIDES)}],
+        "tool_call_ids": [operation.request["id"]],
+    }
+
+
+def doubt_of(operation: OperationRecord) -> str:
+    """By what a doubt is named: an operation may come to be in doubt several times."""
+    return f"doubt:{operation.operation_id}:{len(operation.calls)}"
+
+
+def read_answer(question: Question, value: Any) -> Any:
+    """What an answer says, if it is one to this question.
+
+    Returns:
+        Of a request the answer, without the name of the request; of a doubt what a person says of it.
+
+    Raises:
+        InvalidArgument: It names another request, or is none (`answer_invalid`).
+    """
+    named = value.get("request_id") if isinstance(value, Mapping) else None
+    if named is not None and named != question["request_id"]:
+        raise InvalidArgument(
+            f"nothing was decided: the answer is for request {named!r}, and this is {question['request_id']!r}",
+            code="answer_invalid",
+        )
+    if question["kind"] != "doubt":
+        return {name: part for name, part in value.items() if name != "request_id"} if named is not None else value
+    decisions = value.get("decisions") if isinstance(value, Mapping) else None
+    one = decisions[0] if isinstance(decisions, list | tuple) and len(decisions) == 1 else None
+    decision = one if isinstance(one, Mapping) else {}
+    kind = decision.get("type")
+    if kind not in _DECIDES or (kind == "respond" and not isinstance(decision.get("message"), str)):
+        raise InvalidArgument(
+            'nothing was decided: answer with {"decisions": [{"type": "respond", "message": …}]} if it was done, '
+            '{"type": "approve"} to call it again, or {"type": "reject"}',
+            code="answer_invalid",
+        )
+    if kind == "respond":
+        return Doubted(True, decision["message"])
+    return Doubted(False) if kind == "approve" else Doubted(None)

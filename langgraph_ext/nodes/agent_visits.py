@@ -1,0 +1,229 @@
+"""Agent visits: how one attempt of an agent node drives its agent run, and what it asks for it (rules A1 to A5).
+
+A visit has one agent run, whatever it is interrupted by: its key is made of thread, checkpoint and task. `AT` leads
+from the inner graph's nodes (agent_graph.py) to the attempt that they run in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphInterrupt
+from langgraph.types import interrupt
+
+from langgraph_ext import canonical
+from langgraph_ext.engine import AgentGraphEngine, AgentRunRecord, Release
+from langgraph_ext.engine.commits import Held
+from langgraph_ext.engine.from_sync import from_sync
+from langgraph_ext.engine.visiting import Caller, Visit
+from langgraph_ext.engine.visits import Named
+from langgraph_ext.errors import ConflictError, InvalidArgument, LangGraphExtError
+from langgraph_ext.ledger import RunLedger
+from langgraph_ext.ledger.frames import check_frame
+from langgraph_ext.ledger.runs import Parent
+from langgraph_ext.nodes.agent_questions import Question, doubt_of, of_doubt, of_request, read_answer
+from langgraph_ext.nodes.frames import Frame
+from langgraph_ext.nodes.place import Place
+from langgraph_ext.saver.refusals import refused
+
+__all__ = ["AT", "AgentVisit"]
+
+_ENGINES: WeakKeyDictionary[RunLedger, AgentGraphEngine] = WeakKeyDictionary()
+"""One for each ledger: it knows who waits for what in this process."""
+
+
+class AgentVisit:
+    """One attempt of an agent node.
+
+    Args:
+        name: The node's agent.
+        release: What it is.
+        place: Where it stands.
+        frame: Its attempt; None where there are none (durability `exit`), and the agent run holds a lease of its own.
+        given: The messages it begins with; called if its agent run is new.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        release: Release,
+        place: Place,
+        frame: Frame | None,
+        given: Callable[[], list[dict[str, Any]]],
+    ) -> None:
+        self._name, self._release, self._given = name, release, given
+        self._frame = frame
+        ledger = place.saver.ledger
+        if ledger not in _ENGINES:
+            _ENGINES[ledger] = AgentGraphEngine(ledger)
+        self.engine = _ENGINES[ledger]
+        part = place.part
+        node = place.node if frame is None else frame.node_path
+        visit = f"{part.checkpoint_id}:{part.task_id}:{part.ordinal}"
+        self._named = Named(f"visit:{part.thread_id}:{node}:", visit)
+        self._ids: set[str] = set()
+        """Of the messages that it is given."""
+        caller = Caller(_called_with(place.config))
+        self._visit = caller if frame is None else _visit(place, frame, caller)
+        self.config = place.config
+        self.run: AgentRunRecord | None = None
+        """The agent run as it was seen last."""
+
+    # -- sync
+
+    def drive(self) -> Question | None:
+        """Drive the agent run as far as it goes; what a person is asked then, if anything."""
+        found = self.engine.start_in(self._visit, self._release, self._input(), self._named)
+        try:
+            self.run = from_sync(partial(self.engine.adrive_in, self._visit, found.agent_run_id, self._release))
+        except LangGraphExtError as error:
+            raise refused(error) from error
+        if self.run.status.ended:
+            return None
+        requests = self.engine.requests(found.agent_run_id, pending=True)
+        doubts = [] if requests else self.engine.doubts(found.agent_run_id)
+        return self._question(requests, doubts)
+
+    def ask(self, question: Question) -> Question | None:
+        """Ask, and commit the answer; what is asked again, if it was none."""
+        if not self._is_open(question, self.engine.requests, self.engine.doubts):
+            _drain(question)
+            return None
+        value = interrupt(question)
+        try:
+            read = read_answer(question, value)
+            if question["kind"] == "doubt":
+                self.engine.resolve(question["agent_run_id"], question["operation_id"], **read._asdict())
+            else:
+                self.engine.answer(question["agent_run_id"], question["request_id"], read)
+        except (InvalidArgument, ConflictError) as error:
+            return _again(question, error)
+        return None
+
+    # -- async
+
+    async def adrive(self) -> Question | None:
+        """As `drive`. Cancelling it stops the agent run for good: each of its tool calls has a result then."""
+        found = await self.engine.astart_in(self._visit, self._release, self._input(), self._named)
+        agent_run_id = found.agent_run_id
+        try:
+            self.run = await self.engine.adrive_in(self._visit, agent_run_id, self._release)
+        except asyncio.CancelledError:
+            stopping = self.engine.astop_in(self._visit, agent_run_id, "the graph was cancelled")
+            await asyncio.shield(asyncio.ensure_future(stopping))
+            raise
+        except LangGraphExtError as error:
+            raise refused(error) from error
+        if self.run.status.ended:
+            return None
+        requests = await self.engine.arequests(agent_run_id, pending=True)
+        doubts = [] if requests else await self.engine.adoubts(agent_run_id)
+        return self._question(requests, doubts)
+
+    async def aask(self, question: Question) -> Question | None:
+        """As `ask`."""
+        requests = await self.engine.arequests(question["agent_run_id"])
+        doubts = await self.engine.adoubts(question["agent_run_id"])
+        if not self._is_open(question, lambda _: requests, lambda _: doubts):
+            _drain(question)
+            return None
+        value = interrupt(question)
+        try:
+            read = read_answer(question, value)
+            if question["kind"] == "doubt":
+                await self.engine.aresolve(question["agent_run_id"], question["operation_id"], **read._asdict())
+            else:
+                await self.engine.aanswer(question["agent_run_id"], question["request_id"], read)
+        except (InvalidArgument, ConflictError) as error:
+            return _again(question, error)
+        return None
+
+    # -- its end
+
+    def messages(self) -> list[BaseMessage]:
+        """The messages that the agent run has added to those that it was given."""
+        return self._added(self.engine.transcript(self._ended.agent_run_id, limit=_ALL))
+
+    async def amessages(self) -> list[BaseMessage]:
+        """As `messages`."""
+        return self._added(await self.engine.atranscript(self._ended.agent_run_id, limit=_ALL))
+
+    def settles(self, told: Mapping[str, Any]) -> None:
+        """Have the attempt's settlement say this of the agent run (rule A5)."""
+        if self._frame is not None:
+            self._frame._actor.notes = canonical.encode(dict(told)).decode()
+
+    @property
+    def _ended(self) -> AgentRunRecord:
+        assert self.run is not None, "it was driven"
+        return self.run
+
+    def _added(self, entries: list[Any]) -> list[BaseMessage]:
+        return [each.message for each in entries if each.kind != "summary" and each.message.id not in self._ids]
+
+    def _input(self) -> list[dict[str, Any]]:
+        """The messages that it is given, each with an id: by that it is known again."""
+        given = self._given()
+        for number, each in enumerate(given):
+            if each["data"].get("id") is None:
+                each["data"]["id"] = f"{self._named.visit}:{number}"
+        self._ids = {each["data"]["id"] for each in given}
+        return given
+
+    def _question(self, requests: list[Any], doubts: list[Any]) -> Question:
+        """The oldest that is open. Nothing else keeps an agent run from going on."""
+        if requests:
+            return of_request(requests[0], self._name)
+        return of_doubt(doubts[0], self._name)
+
+    def _is_open(self, question: Question, requests: Callable[..., Any], doubts: Callable[..., Any]) -> bool:
+        """Whether nobody has answered a question yet, in whichever process."""
+        agent_run_id = question["agent_run_id"]
+        if question["kind"] == "doubt":
+            return question["request_id"] in [doubt_of(each) for each in doubts(agent_run_id)]
+        return any(
+            each.request_id == question["request_id"] and each.state == "open" for each in requests(agent_run_id)
+        )
+
+
+def _visit(place: Place, frame: Frame, caller: Caller) -> Visit:
+    return Visit(
+        held=Held(place.thread_id, frame.epoch),
+        parent=Parent(frame.run_id, frame.attempt_id),
+        guard=partial(check_frame, frame=frame._actor.key),
+        caller=caller,
+    )
+
+
+AT: ContextVar[AgentVisit] = ContextVar("langgraph_ext_agent_visit")
+"""The attempt that an inner graph's node runs in."""
+
+_ALL = 1_000_000
+
+
+def _drain(question: Question) -> None:
+    """Take what somebody has resumed with, and do nothing with it: its question was answered before (rule A2)."""
+    try:
+        interrupt(question)
+    except GraphInterrupt:
+        return
+
+
+def _again(question: Question, error: LangGraphExtError) -> Question | None:
+    """What is asked again, with what was wrong with the answer; None if somebody else has answered meanwhile."""
+    if isinstance(error, ConflictError):
+        return None
+    return {**question, "error": str(error.args[0])}
+
+
+def _called_with(config: RunnableConfig) -> RunnableConfig:
+    """A node's config, for what its agent calls: tokens and events belong to the node."""
+    kept = ("tags", "metadata", "callbacks", "configurable", "recursion_limit", "max_concurrency")
+    return {name: config[name] for name in kept if name in config}  # type: ignore[return-value, literal-required]
