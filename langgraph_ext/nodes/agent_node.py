@@ -129,6 +129,10 @@ class AgentNode(Runnable[Any, Any]):
             token = AT.set(at)
             try:
                 inner_graph().invoke({"question": None})
+                while not at.has_ended:  # the inner graph had come to its end before, and was not run again
+                    question = at.drive()
+                    while question is not None:
+                        question = at.ask(question)
             finally:
                 AT.reset(token)
             return self._update(at, at.messages())
@@ -139,6 +143,10 @@ class AgentNode(Runnable[Any, Any]):
             token = AT.set(at)
             try:
                 await inner_graph().ainvoke({"question": None})
+                while not at.has_ended:
+                    question = await at.adrive()
+                    while question is not None:
+                        question = await at.aask(question)
             finally:
                 AT.reset(token)
             return self._update(at, await at.amessages())

@@ -76,6 +76,11 @@ class AgentVisit:
         self.run: AgentRunRecord | None = None
         """The agent run as it was seen last."""
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the agent run was seen to have ended, by this attempt."""
+        return self.run is not None and self.run.status.ended
+
     # -- sync
 
     def drive(self) -> Question | None:

@@ -29,7 +29,7 @@ class Ending:
     """How a run ended."""
 
     statuses: Mapping[str, str]
-    """Of each thread, the status of its newest run."""
+    """Of each thread, the status of its newest run; without child runs."""
     effects: Mapping[str, Sequence[Flat]]
     """By key, the facts of each time that an effect happened."""
     states: Mapping[str, Flat]
@@ -59,7 +59,8 @@ def ending_of(files: Files, children: Children, ignored: Ignored) -> Ending:
     statuses: dict[str, str] = {}
     with RunLedger(files.database) as ledger:
         for run in _runs(ledger):
-            statuses.setdefault(run.thread_id, str(run.status))
+            if run.parent_run_id is None:  # a child run's id is another one each time, and its parent says how it went
+                statuses.setdefault(run.thread_id, str(run.status))
         doubts = Counter((each.node_path, each.name) for each in _effects(ledger) if each.in_doubt)
         findings = tuple(ledger.verify())
     states = children.look(files, list(statuses), list(ignored.channels))
