@@ -16,6 +16,7 @@ from langgraph_ext.engine.in_threads import in_thread
 from langgraph_ext.engine.messages import plain
 from langgraph_ext.engine.program import Failed, NotKnown
 from langgraph_ext.engine.rows import encoded
+from langgraph_ext.engine.visiting import Take, Taken
 from langgraph_ext.ledger.texts import message_of
 
 __all__ = ["call_tool", "is_async"]
@@ -35,8 +36,9 @@ async def call_tool(
     policy: str,
     seconds: float | None,
     config: RunnableConfig,
+    take: Take | None = None,
 ) -> dict[str, Any]:
-    """Call a tool as a model has asked for it; its message, plain.
+    """Call a tool as a model has asked for it: `{"message"}`, plain, with what else the caller takes from it.
 
     Args:
         tool: The tool.
@@ -48,6 +50,7 @@ async def call_tool(
         policy: Of the operation.
         seconds: How long it may take; None: as long as it likes.
         config: Of the call.
+        take: Makes a message of what else a tool may return.
 
     Raises:
         NotKnown: It took too long, and may have been done, or be done yet: a sync tool goes on in its thread. One that
@@ -75,10 +78,22 @@ async def call_tool(
             raise Failed("deadline_exceeded", told)
         raise NotKnown(told, goes_on=not is_async(tool), again=policy == "keyed")
     answer = calling.result()
-    if not isinstance(answer, ToolMessage):  # it has run: the model is told so
+    if isinstance(answer, ToolMessage):
+        return {"message": _stored(answer)}
+    taken = None if take is None else _taken(take, answer, request["id"], tool.name)
+    if taken is None:  # it has run: the model is told so
         kind = type(answer).__name__
         raise Failed("tool_result_invalid", f"the call was made, and its result is a {kind}, which is no message")
-    return _stored(answer)
+    more = {} if taken.command is None else {"command": taken.command, "ends": taken.ends}
+    return {"message": _stored(taken.message), **more}
+
+
+def _taken(take: Take, answer: Any, call_id: str, tool: str) -> Taken | None:
+    try:
+        return take(answer, call_id, tool)
+    except Exception as error:  # noqa: BLE001 - of whatever stores it; the call was made
+        told = f"the call was made, and its result cannot be stored: {message_of(error)}"
+        raise Failed("tool_result_invalid", told) from None
 
 
 async def _stop(calling: asyncio.Future[Any]) -> None:

@@ -280,7 +280,7 @@ def _wait_batch(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
 def _consume_results(batch: BatchRow, at: dict[str, Any], runtime: Runtime) -> Outcome:
     """The results, in the decision's order, become part of the history; once."""
     entries, consume = result_entries(batch), ConsumeBatch(operation_id=batch.batch_id)
-    if _are_the_answer(batch.members, runtime):
+    if _are_the_answer(batch.members, runtime) or any(map(_ends, batch.members)):
         append = Append(agent_task_id=runtime.task.agent_task_id, after=runtime.context.upto, entries=entries)
         last = revived([batch.members[-1].result or {}])[0]
         return Complete(output=last.content, continuation=_on(at, "completed"), changes=(append, consume))
@@ -291,6 +291,11 @@ def _are_the_answer(members: tuple[Member, ...], runtime: Runtime) -> bool:
     """Whether the tools' results are given back as they are: all of them are of tools that say so, and none failed."""
     tools = runtime.spec["tools"]
     return all(_has_worked(each) and tools[each.name]["return_direct"] for each in members)
+
+
+def _ends(member: Member) -> bool:
+    """Whether the agent is over with this call: it leads elsewhere."""
+    return bool(((member.outcome or {}).get("value") or {}).get("ends"))
 
 
 def _has_worked(member: Member) -> bool:

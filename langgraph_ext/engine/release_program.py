@@ -140,7 +140,7 @@ class ReleaseProgram:
     async def call(self, operation: Operation, number: int, ahead: Ahead | None = None) -> Any:
         """As `Program.call`."""
         if operation.kind == "tool":
-            return {"value": {"message": await self._call_tool(operation)}}
+            return {"value": await self._call_tool(operation)}
         return {"value": {"message": plain(await self._call_model(operation, ahead))}}
 
     def goes_on(self, operation: Operation) -> bool:
@@ -288,6 +288,7 @@ class ReleaseProgram:
             policy=operation.policy,
             seconds=self._tool_seconds(operation),
             config=self._config(operation),
+            take=self._caller.take,
         )
 
     def _given(self, operation: Operation) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from langgraph_ext.engine.spec_drafts import DraftTool
 from langgraph_ext.engine.spec_policies import ToolPolicy
 from langgraph_ext.errors import Diagnostic
 
-__all__ = ["ReadTool", "effect_of", "read"]
+__all__ = ["ReadTool", "annotations_of", "effect_of", "read"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,9 @@ def read(draft: DraftTool) -> ReadTool | list[Diagnostic]:
     schema = _schema_of(made)
     if isinstance(schema, str):
         return [Diagnostic(code="tool_schema_invalid", path=draft.at, message=schema)]
-    annotations = _annotations_of(made)
-    injected = {name: each for name, each in annotations.items() if _marker(each)}
+    annotations = annotations_of(made)
+    hidden = _hidden(made, schema)
+    injected = {name: each for name, each in annotations.items() if _marker(each) or name in hidden}
     found = list(_schema_faults(draft.at, made.name, schema)) + list(_injected_faults(draft.at, injected, schema))
     return found or ReadTool(
         at=draft.at,
@@ -116,7 +117,15 @@ def _injected_faults(at: str, injected: Mapping[str, Any], schema: dict[str, Any
             )
 
 
-def _annotations_of(made: BaseTool) -> dict[str, Any]:
+def _hidden(made: BaseTool, schema: Mapping[str, Any]) -> set[str]:
+    """Arguments that langchain-core shows no model though nothing marks them: by their type it knows them."""
+    whole, shown = made.args_schema, schema.get("properties")
+    if not (isinstance(whole, type) and issubclass(whole, BaseModel) and isinstance(shown, dict)):
+        return set()
+    return {field.alias or name for name, field in whole.model_fields.items()} - set(shown)
+
+
+def annotations_of(made: BaseTool) -> dict[str, Any]:
     """Of the function behind a tool and of its schema; the function's count where both name an argument."""
     found: dict[str, Any] = {}
     schema = made.args_schema
@@ -151,7 +160,7 @@ def _is_mark(mark: Any, kind: type) -> bool:
 
 
 def _is_key(annotation: Any) -> bool:
-    return any(_is_mark(mark, InjectedIdempotencyKey) for mark in annotation.__metadata__)
+    return any(_is_mark(mark, InjectedIdempotencyKey) for mark in getattr(annotation, "__metadata__", ()))
 
 
 def _types_in(annotation: Any) -> tuple[Any, ...]:

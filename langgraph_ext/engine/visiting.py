@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
@@ -24,10 +25,24 @@ from langgraph_ext.engine.rows import AgentRun, read_root, read_tree
 from langgraph_ext.engine.store import Store
 from langgraph_ext.ledger.runs import Parent
 
-__all__ = ["Caller", "Driven", "Visit", "stop_in"]
+__all__ = ["Caller", "Driven", "Take", "Taken", "Visit", "stop_in"]
 
 Inject = Callable[[BaseTool, Mapping[str, Any], str], dict[str, Any]]
 """`inject(tool, args, call_id)`: the arguments that only the caller knows, by name."""
+
+
+class Taken(NamedTuple):
+    """What a caller has made of a tool's answer that is no message."""
+
+    message: ToolMessage
+    command: Any
+    """What is stored with it, for the caller; JSON, or None."""
+    ends: bool = False
+    """Whether the agent is over with this batch."""
+
+
+Take = Callable[[Any, str, str], Taken | None]
+"""`take(answer, call_id, tool)`: of a tool's answer that is no message; None: it can make nothing of it."""
 
 
 class Caller(NamedTuple):
@@ -36,6 +51,7 @@ class Caller(NamedTuple):
     config: RunnableConfig
     """Theirs; what the engine tells of a call is added."""
     inject: Inject | None = None
+    take: Take | None = None
 
 
 class Visit(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.types import Command
 
 from langgraph_ext import canonical
 from langgraph_ext.engine import AgentRunRecord, AgentSpec, AgentStatus, ReAct, compile_spec
@@ -135,7 +136,7 @@ class AgentNode(Runnable[Any, Any]):
                         question = at.ask(question)
             finally:
                 AT.reset(token)
-            return self._update(at, at.messages())
+            return self._update(at, at.messages(), at.commands())
 
         @durable(kind="agent")
         async def avisit(state: Any, frame: Frame | None = None) -> Any:
@@ -149,7 +150,7 @@ class AgentNode(Runnable[Any, Any]):
                         question = await at.aask(question)
             finally:
                 AT.reset(token)
-            return self._update(at, await at.amessages())
+            return self._update(at, await at.amessages(), await at.acommands())
 
         return visit, avisit
 
@@ -161,7 +162,7 @@ class AgentNode(Runnable[Any, Any]):
                 'checkpointer=LedgerSaver("runs.db"), or run its agent with AgentGraphEngine',
                 code="ledger_missing",
             )
-        return AgentVisit(str(self.name), self.release, place, frame, lambda: self._given(state))
+        return AgentVisit(str(self.name), self.release, place, frame, lambda: self._given(state), state)
 
     def _given(self, state: Any) -> list[dict[str, Any]]:
         """The agent's input, of the state, as plain messages."""
@@ -176,8 +177,8 @@ class AgentNode(Runnable[Any, Any]):
             )
         return [plain(each) for each in _messages(given)]
 
-    def _update(self, at: AgentVisit, messages: list[BaseMessage]) -> Any:
-        """What the node returns.
+    def _update(self, at: AgentVisit, messages: list[BaseMessage], commands: list[Command[Any]]) -> Any:
+        """What the node returns; with commands of its tools, if there are any.
 
         Raises:
             AgentRunFailed: The agent run has ended without an answer.
@@ -196,14 +197,16 @@ class AgentNode(Runnable[Any, Any]):
             messages = [*messages, AIMessage(told, id=f"{run.agent_run_id}:end", name=self.name)]
         at.settles({"agent_run_id": run.agent_run_id, "output": canonical.digest(canonical.encode(run.output))})
         result = AgentResult(run=run, messages=messages)
-        if self._output is not None:
-            return self._output(result)
+        update = self._output(result) if self._output is not None else self._own_update(at, result)
+        return [update, *commands] if commands else update
+
+    def _own_update(self, at: AgentVisit, result: AgentResult) -> dict[str, Any]:
         known = host.channels_in(at.config)
-        update: dict[str, Any] = {"messages": messages}
+        update: dict[str, Any] = {"messages": result.messages}
         if "structured_response" in known and self.spec.output_schema is not None:
-            update["structured_response"] = run.output
+            update["structured_response"] = result.output
         if "agent_runs" in known:
-            update["agent_runs"] = [run.agent_run_id]
+            update["agent_runs"] = [result.run.agent_run_id]
         return update
 
 

@@ -16,7 +16,8 @@ from weakref import WeakKeyDictionary
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphInterrupt
-from langgraph.types import interrupt
+from langgraph.runtime import get_runtime
+from langgraph.types import Command, interrupt
 
 from langgraph_ext import canonical
 from langgraph_ext.engine import AgentGraphEngine, AgentRunRecord, Release
@@ -29,6 +30,7 @@ from langgraph_ext.ledger import RunLedger
 from langgraph_ext.ledger.frames import check_frame
 from langgraph_ext.ledger.runs import Parent
 from langgraph_ext.nodes.agent_questions import Question, doubt_of, of_doubt, of_request, read_answer
+from langgraph_ext.nodes.agent_tools import commands_of, injecting, taking
 from langgraph_ext.nodes.frames import Frame
 from langgraph_ext.nodes.place import Place
 from langgraph_ext.saver.refusals import refused
@@ -48,6 +50,7 @@ class AgentVisit:
         place: Where it stands.
         frame: Its attempt; None where there are none (durability `exit`), and the agent run holds a lease of its own.
         given: The messages it begins with; called if its agent run is new.
+        state: The graph's, as the node was given it.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class AgentVisit:
         place: Place,
         frame: Frame | None,
         given: Callable[[], list[dict[str, Any]]],
+        state: Any,
     ) -> None:
         self._name, self._release, self._given = name, release, given
         self._frame = frame
@@ -70,7 +74,10 @@ class AgentVisit:
         self._named = Named(f"visit:{part.thread_id}:{node}:", visit)
         self._ids: set[str] = set()
         """Of the messages that it is given."""
-        caller = Caller(_called_with(place.config))
+        self.serde = place.saver.serde
+        called_with = _called_with(place.config)
+        inject = injecting(state, called_with, get_runtime())
+        caller = Caller(called_with, inject, taking(self.serde))
         self._visit = caller if frame is None else _visit(place, frame, caller)
         self.config = place.config
         self.run: AgentRunRecord | None = None
@@ -159,6 +166,14 @@ class AgentVisit:
     async def amessages(self) -> list[BaseMessage]:
         """As `messages`."""
         return self._added(await self.engine.atranscript(self._ended.agent_run_id, limit=_ALL))
+
+    def commands(self) -> list[Command[Any]]:
+        """What its tools have returned for the graph."""
+        return commands_of(self.engine.operations(self._ended.agent_run_id), self.serde)
+
+    async def acommands(self) -> list[Command[Any]]:
+        """As `commands`."""
+        return commands_of(await self.engine.aoperations(self._ended.agent_run_id), self.serde)
 
     def settles(self, told: Mapping[str, Any]) -> None:
         """Have the attempt's settlement say this of the agent run (rule A5)."""
