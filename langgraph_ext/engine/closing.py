@@ -13,7 +13,7 @@ from langgraph_ext.engine.limits import REASONS
 from langgraph_ext.engine.moves import error_outcome, move_operation
 from langgraph_ext.engine.rows import AgentRun, Operation, encoded
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState
-from langgraph_ext.engine.tickets import EXHAUSTED, Planned, settle_unused
+from langgraph_ext.engine.tickets import EXHAUSTED, Planned, settle_unused, told
 from langgraph_ext.ledger import runs
 from langgraph_ext.ledger.records import InboxKind, RunStatus
 
@@ -50,9 +50,7 @@ def close_planned(at: Applying, planned: Planned) -> None:
     """Close the scope in which a request has asked for more than there is (tickets.plan)."""
     assert planned.agent_run_id is not None
     assert planned.reason is not None
-    limit = agent_run_of(at.tx, planned.agent_run_id).loop_limit
-    told = f"limits.loops is {limit}, and more were needed" if planned.reason == EXHAUSTED else ""
-    close(at, planned.agent_run_id, planned.reason, told)
+    close(at, planned.agent_run_id, planned.reason, told(at, planned))
 
 
 def cancel(at: Applying, operation: Operation) -> None:

@@ -224,7 +224,8 @@ class Driver:
                 if not is_new:  # somebody has said what a function looks for still
                     self._loops[operation.operation_id].cancel()
             is_dispatched = operation.state is OperationState.DISPATCHED and operation.operation_id in self._to_call
-            if is_new and (has_work(operation) or is_dispatched) and run.status is AgentStatus.RUNNING:
+            may_begin = _may_begin(tree, operation) or is_dispatched
+            if is_new and may_begin and run.status is AgentStatus.RUNNING:
                 self._to_call.discard(operation.operation_id)
                 read = ahead.get(operation.operation_id)
                 loop = asyncio.ensure_future(self._run_loop(operation, is_dispatched=is_dispatched, ahead=read))
@@ -307,8 +308,14 @@ def has_something_to_do(tree: Tree) -> bool:
     if any(each.status is AgentStatus.CLOSING for each in tree.runs.values()):
         return True
     running = {each.agent_run_id for each in tree.runs.values() if each.status is AgentStatus.RUNNING}
-    works = any(has_work(each) and each.agent_run_id in running for each in tree.operations.values())
+    works = any(_may_begin(tree, each) and each.agent_run_id in running for each in tree.operations.values())
     return tree.stop is not None or works or _first_ready(tree) is not None
+
+
+def _may_begin(tree: Tree, operation: Operation) -> bool:
+    """Whether a loop has something to do for it; nothing is called where a person decides on a limit."""
+    calls = operation.state in (OperationState.PREPARED, OperationState.READY)
+    return has_work(operation) and not (calls and tree.holds(operation))
 
 
 def _first_ready(tree: Tree) -> AgentTask | None:

@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Closing, Database, Tx, open_database
+from langgraph_ext.engine import raising
 from langgraph_ext.engine.answer_checks import told, unfit, unstorable
 from langgraph_ext.engine.approvals import checked_decisions
 from langgraph_ext.engine.behaviours import Behaviours
@@ -350,7 +351,7 @@ class AgentGraphEngine(Reading, Visits, Closing):
             give_answer,
             root_id=request.root_id,
             request_id=request.request_id,
-            value={"decisions": checked_decisions(request.payload, given, partial(_fault_of, tools))},
+            value={"decisions": checked_decisions(request.payload, given, _judge(request, tools))},
             owner=Owner.here(uuid4().hex),
             ttl_us=self._ttl_us,
             lease_us=self._store.database.clock_us(),
@@ -370,6 +371,11 @@ def _asked(tx: Tx, root_id: str, request_id: str) -> tuple[Request, dict[str, An
     request = request_of(tx, root_id, named(request_id, "request_id"))
     release = canonical.decode(tx.one("agent_release_get", digest=root.release)["descriptor"])
     return request, release["tools"]
+
+
+def _judge(request: Request, tools: Mapping[str, Any]) -> Callable[[str, dict[str, Any]], str | None]:
+    """What looks at arguments that a person has written."""
+    return partial(raising.fault_of, request.payload) if request.kind == "limit" else partial(_fault_of, tools)
 
 
 def _fault_of(tools: Mapping[str, Any], name: str, args: dict[str, Any]) -> str | None:

@@ -23,10 +23,11 @@ _COUNTED = {"model": "model_calls", "compaction": "model_calls", "tool": "tool_c
 """By kind of operation: what its calls are counted as."""
 
 
-def limits_of(descriptor: Mapping[str, Any]) -> dict[str, int] | None:
-    """Those of a release; None if it has none."""
+def limits_of(descriptor: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Those of a release, and whether a person is asked at them (`on_limit`); None if it has none."""
     found = {name: descriptor["limits"][name] for name in DIMENSIONS}
-    return {name: most for name, most in found.items() if most is not None} or None
+    asks = {"on_limit": "ask"} if descriptor["limits"]["on_limit"] == "ask" else {}
+    return {**{name: most for name, most in found.items() if most is not None}, **asks} or None
 
 
 def exceeded(at: Applying, operation: Operation) -> tuple[str, str, str] | None:

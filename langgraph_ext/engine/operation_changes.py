@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph_ext.engine import closing, limits, tickets
+from langgraph_ext.engine import limits, raising, tickets
 from langgraph_ext.engine.applying import Applying, OfOperation, OfTask, agent_run_of, moved, operation_of
 from langgraph_ext.engine.beginning import begin_operation, claim, dispatch_at_once, open_call
 from langgraph_ext.engine.moves import error_outcome, move_operation
@@ -95,12 +95,13 @@ class Allow(OfOperation):
         operation = operation_of(at.tx, self.operation_id)
         target = OperationState.READY
         if _is_too_much(at, operation):
+            self._keep(at)
             return
         if self.needs_ticket:
             planned = tickets.ask(at, self.operation_id, operation.agent_run_id)
             if planned.decision is Decision.CLOSE:
-                closing.close_planned(at, planned)
-                at.result["closed"] = {"agent_run_id": planned.agent_run_id, "reason": planned.reason}
+                _exhausted(at, operation, planned)
+                self._keep(at)
                 return
             if planned.decision is Decision.WAIT:
                 target = OperationState.ASKED
@@ -112,13 +113,19 @@ class Allow(OfOperation):
             open_call(at, operation, 1)
         claim(at, self.operation_id, self.claims_upto)
 
+    def _keep(self, at: Applying) -> None:
+        """Where it is held, what its hooks have decided is kept, and they are not asked again."""
+        if at.result.get("held"):
+            prepared = OperationState.PREPARED
+            move_operation(at, self.operation_id, prepared, prepared, request=self.request, before=self.before)
+
     def _leads_to_nothing(self, at: Applying, operation: Operation) -> bool:
         """Whether no decision may follow a summary, so that none is written: that closes its scope (rule E12)."""
         planned = tickets.plan(at.root, agent_run_of(at.tx, operation.agent_run_id), None, now_us=at.now_us)
         if planned.decision is not Decision.CLOSE:
             return False
-        closing.close_planned(at, planned)
-        at.result["closed"] = {"agent_run_id": planned.agent_run_id, "reason": planned.reason}
+        _exhausted(at, operation, planned)
+        self._keep(at)
         return True
 
 
@@ -152,6 +159,8 @@ class Dispatch(OfOperation):
         at.gate(operation.agent_run_id)
         if not _is_too_much(at, operation):
             open_call(at, operation, self.number)
+        elif at.result.get("held"):
+            move_operation(at, self.operation_id, OperationState.READY, OperationState.READY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,12 +256,18 @@ class CompleteOperation(OfOperation):
 
 
 def _is_too_much(at: Applying, operation: Operation) -> bool:
-    """Whether another call would be one too many; that closes the scope whose limit it is."""
+    """Whether another call would be one too many; that closes the scope whose limit it is, or a person is asked."""
     found = limits.exceeded(at, operation)
     if found is not None:
-        closing.close(at, *found)
-        at.result["closed"] = {"agent_run_id": found[0], "reason": found[1]}
+        raising.reached(at, operation, *found)
     return found is not None
+
+
+def _exhausted(at: Applying, operation: Operation, planned: tickets.Planned) -> None:
+    """There is no ticket for it, and there will be none; as above."""
+    assert planned.agent_run_id is not None, "a close names whose it is"
+    assert planned.reason is not None, "and why"
+    raising.reached(at, operation, planned.agent_run_id, planned.reason, tickets.told(at, planned))
 
 
 def _is_open(at: Applying, operation: Operation) -> bool:

@@ -25,7 +25,7 @@ from langgraph_ext.engine.operation_changes import (
     LoseCall,
     SaveRaw,
 )
-from langgraph_ext.engine.program import Denied, Failed, NotKnown, Program
+from langgraph_ext.engine.program import Allowed, Denied, Failed, NotKnown, Program
 from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.runtimes import Seen
 from langgraph_ext.engine.states import OperationState
@@ -53,6 +53,8 @@ class Written(NamedTuple):
     """Whether it was committed before, by another call."""
     operation: Operation
     """As it is behind it."""
+    held: bool
+    """Whether a person decides on a limit before it goes on."""
 
 
 class CallLoop:
@@ -89,14 +91,20 @@ class CallLoop:
                 is_new = operation.state is OperationState.PREPARED
                 written = await (self._ask_before(operation) if is_new else self._dispatch(operation, number))
                 operation = written.operation
+                if written.held:
+                    return
                 # A call that another worker has put on record, now or under this key before, is that worker's.
                 is_own = not written.again and operation.tries == number
                 if is_own and operation.state is OperationState.DISPATCHED:
                     operation = await self._call(operation, number)
 
     async def _ask_before(self, operation: Operation) -> Written:
-        decided = await self._program.before(operation)
-        operation_id = operation.operation_id
+        operation_id, key = operation.operation_id, f"model-ready:{operation.operation_id}"
+        if operation.before is None:
+            decided = await self._program.before(operation)
+        else:  # they were asked before a limit held it up
+            upto = max(operation.request.get("steering") or (), default=None)
+            decided, key = Allowed(operation.request, operation.before, upto), f"{key}:{operation.revision}"
         if isinstance(decided, Denied):
             change: Change = Deny(
                 operation_id=operation_id, before=decided.before, code=decided.code, message=decided.message
@@ -109,11 +117,12 @@ class CallLoop:
                 needs_ticket=self._program.needs_ticket(operation),
                 claims_upto=decided.claims_upto,
             )
-        return await self._write(operation, f"model-ready:{operation_id}", change, is_last=False)
+        return await self._write(operation, key, change, is_last=False)
 
     async def _dispatch(self, operation: Operation, number: int) -> Written:
         dispatch = Dispatch(operation_id=operation.operation_id, number=number)
-        return await self._write(operation, f"call:{operation.operation_id}:{number}", dispatch, is_last=False)
+        key = f"call:{operation.operation_id}:{number}:{operation.revision}"
+        return await self._write(operation, key, dispatch, is_last=False)
 
     async def _call(self, operation: Operation, number: int, ahead: Any = None) -> Operation:
         """Make the call that is on record; the operation as it is then."""
@@ -200,7 +209,8 @@ class CallLoop:
         wanted = RuntimeCommit(root_id=operation.root_id, key=key, changes=(change,), expected=expected)
         alone = partial(operation_of, operation_id=operation.operation_id)
         committed = await self._commit(wanted, self._look if is_last else alone)
-        return Written(committed.again, self._seen_in(committed, operation))
+        held = bool(committed.result.get("held"))
+        return Written(committed.again, self._seen_in(committed, operation), held)
 
     def _seen_in(self, committed: Committed, operation: Operation) -> Operation:
         """The operation, as it is behind a commit. One that is consumed has ended, and nothing of it is left to do."""

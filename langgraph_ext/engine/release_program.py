@@ -319,5 +319,4 @@ def _not_enforced(descriptor: Mapping[str, Any]) -> list[str]:
     """What of a spec its user would rely on in vain: what is promised and not kept is refused, not passed over."""
     limits = descriptor["limits"]
     wanted = ["limits.cost_usd"] if limits["cost_usd"] is not None else []
-    wanted += ["limits.on_limit"] if limits["on_limit"] != "error" else []
     return wanted + [name for name in ("subagents", "plan") if descriptor[name]]

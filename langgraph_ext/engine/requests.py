@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
-from langgraph_ext.engine import pauses
+from langgraph_ext.engine import pauses, raising
 from langgraph_ext.engine.applying import Applying, OfAgentRun, OfTask
+from langgraph_ext.engine.asking import open_request
 from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
 from langgraph_ext.engine.moves import wake
 from langgraph_ext.engine.rows import decoded, encoded
@@ -61,20 +62,7 @@ class OpenRequest(OfTask):
 
     def apply(self, at: Applying) -> None:
         """Put it on record."""
-        task = at.tx.one("agent_task_get", agent_task_id=self.agent_task_id)
-        at.gate(task["agent_run_id"])
-        at.tx.run(
-            "agent_request_insert",
-            request_id=self.request_id,
-            root_id=at.root_id,
-            agent_run_id=task["agent_run_id"],
-            agent_task_id=self.agent_task_id,
-            kind=self.kind,
-            subject=self.subject,
-            payload=encoded(self.payload, "payload"),
-            now_us=at.now_us,
-        )
-        at.event("request.opened", request_id=self.request_id, kind=self.kind)
+        open_request(at, self.agent_task_id, kind=self.kind, subject=self.subject, payload=self.payload)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +79,11 @@ class Answer(OfAgentRun):
         if at.tx.run("agent_request_answer", request_id=self.request_id, answer=data, now_us=at.now_us) == 0:
             raise _closed(request_named(at.tx, self.request_id))
         at.event("request.answered", request_id=self.request_id)
+        request = request_named(at.tx, self.request_id)
+        if request.kind == "limit":
+            raising.decide(at, self.agent_run_id, request.payload, self.answer)
         pauses.go_on(at, works=True)
-        wake(at, request_named(at.tx, self.request_id).agent_task_id)
+        wake(at, request.agent_task_id)
 
 
 def give_answer(

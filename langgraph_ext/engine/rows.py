@@ -230,6 +230,12 @@ class Tree:
     """By operation."""
     stop: str | None
     """Why it is to stop, if somebody has asked for that; "" if they did not say."""
+    held: frozenset[str] = frozenset()
+    """Agent runs in which nothing more is called before a person has decided on a limit."""
+
+    def holds(self, operation: Operation) -> bool:
+        """Whether an operation is in one of these, or below it."""
+        return bool(self.held & {operation.agent_run_id, self.root.agent_run_id})
 
 
 def thread_of(agent_run_id: str) -> str:
@@ -282,6 +288,9 @@ def read_tree(tx: Tx, root_id: str, *, whole: bool = True) -> Tree:
         operations={each.operation_id: each for each in operations},
         tickets={each.operation_id: each for each in held},
         stop=_stop(tx, root),
+        held=frozenset(
+            row["agent_run_id"] for row in tx.all("agent_requests_open", root_id=root_id) if row["kind"] == "limit"
+        ),
     )
 
 

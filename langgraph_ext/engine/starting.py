@@ -29,7 +29,7 @@ class Entry(NamedTuple):
     loop_limit: int
     run_us: int | None
     """How long a run may be active; None: as long as it takes."""
-    limits: dict[str, int] | None = None
+    limits: dict[str, Any] | None = None
     """The most that it may use (limits.py)."""
 
 

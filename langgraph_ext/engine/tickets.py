@@ -28,6 +28,7 @@ __all__ = [
     "release",
     "settle_unused",
     "ticket_of",
+    "told",
 ]
 
 EXHAUSTED = "loops_exhausted"
@@ -77,6 +78,13 @@ def plan(root: AgentRun, local: AgentRun, ticket: Ticket | None, *, now_us: int)
     if any(level.consumed + level.reserved >= level.loop_limit for level in levels):
         return Planned(Decision.WAIT)
     return Planned(Decision.RESERVE)
+
+
+def told(at: Applying, planned: Planned) -> str:
+    """A close in words."""
+    if planned.reason != EXHAUSTED or planned.agent_run_id is None:
+        return ""
+    return f"limits.loops is {agent_run_of(at.tx, planned.agent_run_id).loop_limit}, and more were needed"
 
 
 def ask(at: Applying, operation_id: str, agent_run_id: str, *, waits: bool = True) -> Planned:

@@ -271,7 +271,6 @@ def _commits(tx: Any) -> list[str]:
     ("part", "more"),
     [
         ("limits.cost_usd", {"limits": {"cost_usd": 1.0}}),
-        ("limits.on_limit", {"limits": {"on_limit": "ask"}}),
     ],
 )
 def test_what_nothing_enforces_yet_is_refused(engine: AgentGraphEngine, part: str, more: dict[str, Any]) -> None:

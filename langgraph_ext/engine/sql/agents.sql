@@ -79,6 +79,10 @@ WHERE agent_run_id = :agent_run_id AND status = 'running';
 UPDATE agent_run SET consumed = consumed + :consumed, reserved = reserved + :reserved, revision = revision + 1
 WHERE agent_run_id = :agent_run_id;
 
+-- name: agent_run_raise
+UPDATE agent_run SET loop_limit = :loop_limit, limits = :limits, revision = revision + 1
+WHERE agent_run_id = :agent_run_id;
+
 -- name: agent_run_use
 -- Calls and tokens, counted as tickets are.
 UPDATE agent_run SET

@@ -232,7 +232,6 @@ async def test_a10_resolve_has_an_async_form(doubt: Any) -> None:
         {"happened": True, "result": object()},
         {"happened": True, "result": float("nan")},
         {"happened": "yes", "result": "paid"},
-        {"happened": None},
         {"happened": None, "result": "paid"},
     ],
     ids=lambda bad: f"{bad['happened']} {type(bad.get('result')).__name__}",
@@ -336,3 +335,14 @@ def test_e23_a_takeover_resets_no_clock(engines: Engines, clock: FixedClock) -> 
     clock.advance(11)
     run = engines().drive(run.agent_run_id, spec)
     assert (AgentStatus.FAILED, "deadline_exceeded", []) == (run.status, run.reason, model.calls)
+
+
+def test_a10_a_person_may_say_that_nobody_will_find_out(doubt: Any) -> None:
+    """It is not called again, and the model is told."""
+    engine, paying, run_id, operation_id = doubt
+    engine.resolve(run_id, operation_id, happened=None)
+    run = engine.drive(run_id)
+    assert "done" == output_of(run)
+    assert 1 == len(paying.keys)
+    [told] = results(engine, run)
+    assert "outcome_unknown" in (told or "")

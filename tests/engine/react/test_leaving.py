@@ -185,7 +185,7 @@ def test_e23_no_clock_stands_for_a_run_that_closes(engine: AgentGraphEngine) -> 
         return "paid"
 
     model = ScriptedChatModel(script=[call("pay", {"order": "a"})])
-    spec = AgentSpec(model=model, tools=[pay], deadlines=Deadlines(run_seconds=0.2))
+    spec = AgentSpec(model=model, tools=[pay], deadlines=Deadlines(run_seconds=1.5))
     stored_by(engine, Failing)
     with pytest.raises(StoreError):
         engine.run(spec, "Go.", key="k")
