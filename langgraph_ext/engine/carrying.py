@@ -1,19 +1,22 @@
-"""Carrying: what an agent run that came to nothing has done is known to the one that follows it (rules A4 and A8).
+"""Carrying: the agent runs of a node go on with one history, turn by turn (rules A4, A5 and A8).
 
-One that has failed, or was stopped, may have acted: its decisions and results, one for each tool call, stand in the
-history of the next of its node, as if that had made them itself.
+A chat's turns add to what is stored, and do not each store it anew. One that has failed, or was stopped, may have
+acted: what it has added, with one result for each tool call, is known to the next. A conversation that was changed, or
+another branch of it, begins a history of its own.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine.contexts import stored_messages
-from langgraph_ext.engine.rows import AgentTask, decoded
+from langgraph_ext.engine.rows import AgentTask
+from langgraph_ext.engine.starting import Continues
 from langgraph_ext.engine.states import AgentStatus
 
-__all__ = ["COME_TO_NOTHING", "Plain", "with_carried"]
+__all__ = ["COME_TO_NOTHING", "Before", "Carried", "Plain", "carried", "look_back"]
 
 COME_TO_NOTHING = (AgentStatus.FAILED, AgentStatus.CANCELLED)
 """How an agent run has ended that another one follows."""
@@ -21,34 +24,66 @@ COME_TO_NOTHING = (AgentStatus.FAILED, AgentStatus.CANCELLED)
 Plain = dict[str, Any]
 
 
-def with_carried(tx: Tx, given: list[Plain], before: Row | None) -> list[Plain]:
-    """The messages that an agent run begins with.
+class Before(NamedTuple):
+    """The agent run of a node before the one that is to begin."""
+
+    agent_run_id: str
+    status: AgentStatus
+    continues: Continues
+    """Its history, to its end."""
+    messages: tuple[tuple[str, Plain], ...]
+    """That, with the kind of each, without summaries."""
+
+
+class Carried(NamedTuple):
+    """What a new agent run begins with."""
+
+    messages: list[Plain]
+    """Those that it adds to a history, or begins one with."""
+    continues: Continues | None
+
+
+def look_back(tx: Tx, row: Row | None) -> Before | None:
+    """Read the agent run before; None if there is none, or it goes on yet, or its history is another one's by now."""
+    if row is None or not AgentStatus(row["status"]).ended:
+        return None
+    tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=row["agent_run_id"]))
+    first = next(each for each in tasks if each.agent_run_id == row["agent_run_id"] and each.parent_operation is None)
+    newest = tx.one("agent_task_of_context", context_id=first.context_id)
+    if newest["agent_task_id"] != first.agent_task_id:
+        return None
+    rows = stored_messages(tx, first.context_id)
+    return Before(
+        row["agent_run_id"],
+        AgentStatus(row["status"]),
+        Continues(first.context_id, rows[-1][0] if rows else 0),
+        tuple((kind, message) for _, kind, message, _ in rows if kind != "summary"),
+    )
+
+
+def carried(given: Sequence[Plain], before: Before | None) -> Carried:
+    """What an agent run begins with.
 
     Args:
-        tx: The transaction.
-        given: What its node gives it; each with an id.
-        before: The agent run of its node before it; None if there is none.
+        given: The conversation, as its node is given it; each message with an id.
+        before: The agent run of its node before it.
 
     Returns:
-        `given`, and behind what that one was given the messages that it has added, if it came to nothing in the same
-        conversation.
+        What is new of it, behind the history of that, if it begins with the conversation so far; of one that came to
+        nothing with what that has added besides, which its node has not returned. Else the whole of it.
     """
-    if before is None or before["status"] not in COME_TO_NOTHING:
-        return given
-    known = [_id(each) for each in given]
-    asked = [_id(each) for each in decoded(before["input"])["messages"] if each["type"] == "human"]
-    if not asked or not set(asked) <= set(known):
-        return given  # of another branch
-    added = [each for each in _history(tx, before) if _id(each) not in known]
-    place = 1 + max(number for number, each in enumerate(known) if each in asked)
-    return [*given[:place], *added, *given[place:]]
-
-
-def _history(tx: Tx, run: Row) -> list[Plain]:
-    """The messages of an agent run's first task, without summaries."""
-    tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=run["agent_run_id"]))
-    first = next(each for each in tasks if each.agent_run_id == run["agent_run_id"] and each.parent_operation is None)
-    return [message for _, kind, message, _ in stored_messages(tx, first.agent_task_id) if kind != "summary"]
+    if before is None:
+        return Carried(list(given), None)
+    names = [_id(each) for each in given]
+    place, besides = 0, list[str]()
+    for kind, message in before.messages:
+        if place < len(names) and _id(message) == names[place]:
+            place += 1
+        else:
+            besides.append(kind)
+    if place and (not besides or (before.status in COME_TO_NOTHING and "input" not in besides)):
+        return Carried(list(given[place:]), before.continues)
+    return Carried(list(given), None)
 
 
 def _id(message: Plain) -> Any:

@@ -76,7 +76,7 @@ def request_of(runtime: Runtime, role: str, cut: int) -> dict[str, Any]:
     head = runtime.context
     return {
         "role": role,
-        "task": runtime.task.agent_task_id,
+        "task": runtime.task.context_id,
         "covers": head.covers,
         "summary": head.summary,
         "upto": cut,

@@ -1,6 +1,7 @@
 """Contexts: the private history of a role, one row a message, as revisions (rules E13 and E17).
 
-A context only grows; its revision is the number of its rows. A summary stands for all rows before some point, which
+A context only grows; its revision is the number of its rows. It is its first task's, and has its id; a task of a later
+agent run may go on with it. A summary stands for all rows before some point, which
 stay. What a model is sent is a window: the newest summary, and the rows behind what that covers. Rows name the
 operation whose outcome holds a message instead of holding it once more.
 """
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langgraph_ext.database import Row, Tx
-from langgraph_ext.engine.applying import Applying, OfTask, moved
+from langgraph_ext.engine.applying import Applying, OfTask, moved, task_of
 from langgraph_ext.engine.member_results import member_result
 from langgraph_ext.engine.messages import steering_message, summary_message
 from langgraph_ext.engine.rows import Operation, decoded, encoded
@@ -83,18 +84,20 @@ class Append(OfTask):
         Raises:
             ConflictError: The context is at another revision (`revision_conflict`).
         """
-        last = at.tx.maybe("agent_message_last", agent_task_id=self.agent_task_id)
+        context_id = task_of(at.tx, self.agent_task_id).context_id
+        last = at.tx.maybe("agent_message_last", context_id=context_id)
         seq = 0 if last is None else last["seq"]
-        moved(int(seq == self.after), "context", self.agent_task_id, f"at revision {seq}", "continued")
-        _append(at, self.agent_task_id, self.entries, last)
+        moved(int(seq == self.after), "context", context_id, f"at revision {seq}", "continued")
+        _append(at, context_id, self.entries, last)
 
 
 def append(at: Applying, agent_task_id: str, entries: Iterable[Mapping[str, Any]]) -> None:
     """Add messages to a context, wherever it stands."""
-    _append(at, agent_task_id, entries, at.tx.maybe("agent_message_last", agent_task_id=agent_task_id))
+    context_id = task_of(at.tx, agent_task_id).context_id
+    _append(at, context_id, entries, at.tx.maybe("agent_message_last", context_id=context_id))
 
 
-def _append(at: Applying, agent_task_id: str, entries: Iterable[Mapping[str, Any]], last: Row | None) -> None:
+def _append(at: Applying, context_id: str, entries: Iterable[Mapping[str, Any]], last: Row | None) -> None:
     seq, total = (0, 0) if last is None else (last["seq"], last["total"])
     for entry in entries:
         seq += 1
@@ -102,7 +105,7 @@ def _append(at: Applying, agent_task_id: str, entries: Iterable[Mapping[str, Any
         message = entry.get("message")
         at.tx.run(
             "agent_message_append",
-            agent_task_id=agent_task_id,
+            context_id=context_id,
             seq=seq,
             root_id=at.root_id,
             kind=entry["kind"],
@@ -117,21 +120,21 @@ def _append(at: Applying, agent_task_id: str, entries: Iterable[Mapping[str, Any
     at.result["context"] = seq
 
 
-def head_of(tx: Tx, agent_task_id: str, *, summaries: bool = True) -> Head:
-    """Where an agent task's context stands; `summaries`: whether it may have any."""
-    last = tx.maybe("agent_message_last", agent_task_id=agent_task_id)
+def head_of(tx: Tx, context_id: str, *, summaries: bool = True) -> Head:
+    """Where a context stands; `summaries`: whether it may have any."""
+    last = tx.maybe("agent_message_last", context_id=context_id)
     if last is None:
         return EMPTY
-    summary = tx.maybe("agent_message_summary", agent_task_id=agent_task_id) if summaries else None
+    summary = tx.maybe("agent_message_summary", context_id=context_id) if summaries else None
     if summary is None:
         return Head(last["seq"], 0, None, last["total"])
-    covered = tx.one("agent_message_total", agent_task_id=agent_task_id, seq=summary["covers"])["total"]
+    covered = tx.one("agent_message_total", context_id=context_id, seq=summary["covers"])["total"]
     return Head(last["seq"], summary["covers"], summary["seq"], last["total"] - covered + summary["tokens"])
 
 
-def sizes_of(tx: Tx, agent_task_id: str, head: Head) -> list[tuple[int, str, int]]:
+def sizes_of(tx: Tx, context_id: str, head: Head) -> list[tuple[int, str, int]]:
     """Seq, kind and tokens of the rows of a window, without its summary."""
-    rows = tx.all("agent_message_sizes", agent_task_id=agent_task_id, covers=head.covers)
+    rows = tx.all("agent_message_sizes", context_id=context_id, covers=head.covers)
     return [(row["seq"], row["kind"], row["tokens"]) for row in rows]
 
 
@@ -167,14 +170,14 @@ def steered(tx: Tx, run: int, operation_id: str | None, serde: Serde | None) -> 
 
 
 def stored_messages(
-    tx: Tx, agent_task_id: str, *, after: int = 0, upto: int = _ALL, size: int = _ALL
+    tx: Tx, context_id: str, *, after: int = 0, upto: int = _ALL, size: int = _ALL
 ) -> list[tuple[int, str, dict[str, Any], int]]:
     """Rows of a context in their order: seq, kind, the message (plain), and when it was stored (µs)."""
-    rows = tx.all("agent_messages", agent_task_id=agent_task_id, after=after, upto=upto, size=size)
-    return [(row["seq"], row["kind"], _message_of(row, agent_task_id), row["created_us"]) for row in rows]
+    rows = tx.all("agent_messages", context_id=context_id, after=after, upto=upto, size=size)
+    return [(row["seq"], row["kind"], _message_of(row, context_id), row["created_us"]) for row in rows]
 
 
-def _message_of(row: Row, agent_task_id: str) -> dict[str, Any]:
+def _message_of(row: Row, context_id: str) -> dict[str, Any]:
     if row["message"] is not None:
         message: dict[str, Any] = decoded(row["message"])
     elif row["ordinal"] is not None:
@@ -184,7 +187,7 @@ def _message_of(row: Row, agent_task_id: str) -> dict[str, Any]:
     if row["kind"] == "summary":
         message = summary_message(message)
     if message["data"].get("id") is None:  # stable: the same each time it is read
-        message["data"]["id"] = f"{agent_task_id}:{row['seq']}"
+        message["data"]["id"] = f"{context_id}:{row['seq']}"
     return message
 
 

@@ -28,7 +28,7 @@ from langgraph_ext.engine.releases import Release
 from langgraph_ext.engine.requests import Request, give_answer, request_named, request_of
 from langgraph_ext.engine.rows import AgentRun, read_root
 from langgraph_ext.engine.spec import AgentSpec
-from langgraph_ext.engine.starting import start
+from langgraph_ext.engine.starting import Continues, start
 from langgraph_ext.engine.stopping import stop
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.visiting import Caller, Driven, Visit
@@ -284,7 +284,14 @@ class AgentGraphEngine(Reading, Visits, Closing):
 
     # -- inside
 
-    def _start(self, spec: Spec, input: Any, key: str | None, visit: Visit | None = None) -> Callable[..., str]:
+    def _start(
+        self,
+        spec: Spec,
+        input: Any,
+        key: str | None,
+        visit: Visit | None = None,
+        continues: Continues | None = None,
+    ) -> Callable[..., str]:
         if key is not None and text_or_none(key, "key") == "":
             raise InvalidArgument("key is empty; it must be text, or None")
         release = self._known(spec)
@@ -297,7 +304,7 @@ class AgentGraphEngine(Reading, Visits, Closing):
         except TypeError as error:
             raise InvalidArgument(f"an agent run's input is JSON: {error}") from error
         ids = self._store.ids
-        began = partial(start, entry=entry, input=input, key=key, agent_run_id=ids(), visit=visit)
+        began = partial(start, entry=entry, input=input, key=key, agent_run_id=ids(), visit=visit, continues=continues)
         return partial(began, now_us=self._store.clock_us(), ids=ids)
 
     def _known(self, spec: Spec) -> Release:

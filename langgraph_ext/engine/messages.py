@@ -106,7 +106,10 @@ def input_messages(value: Any) -> list[dict[str, Any]]:
     Raises:
         InvalidArgument: It is nothing of that, or empty.
     """
-    given = value.get("messages") if isinstance(value, Mapping) and set(value) == {"messages"} else value
+    if isinstance(value, Mapping) and set(value) == {"messages", "continues"} and value["messages"] == []:
+        return []  # it goes on with a history to which nothing was added
+    is_whole = isinstance(value, Mapping) and {"messages"} <= set(value) <= {"messages", "continues"}
+    given = value["messages"] if is_whole else value
     if isinstance(given, str) and given:
         given = [{"role": "user", "content": given}]
     if not isinstance(given, list) or not given:

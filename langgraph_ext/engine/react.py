@@ -130,7 +130,7 @@ def _next_model(
     purpose = f"business-model:{n}"
     request = {
         "role": at["role"],
-        "task": task.agent_task_id,
+        "task": task.context_id,
         "covers": head.covers,
         "summary": head.summary,
         "upto": head.upto,

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
-from langgraph_ext.database import Row, Tx
+from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.engine.applying import operation_of
 from langgraph_ext.engine.contexts import stored_messages
 from langgraph_ext.engine.messages import revived
@@ -124,6 +124,8 @@ class Reading:
     def transcript(self, agent_run_id: str, *, after: int = 0, limit: int = 1_000) -> list[TranscriptEntry]:
         """A page of the history of an agent run's first role; what was compacted stays in it.
 
+        Of one that goes on with the history of an earlier one, as a chat's turns do, what it has added.
+
         Args:
             agent_run_id: Which.
             after: The last seq of the page before.
@@ -215,9 +217,13 @@ def _tickets(tx: Tx, root: AgentRun) -> list[TicketRecord]:
 def _transcript(tx: Tx, root: AgentRun, *, after: int, size: int) -> list[TranscriptEntry]:
     tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=root.agent_run_id))
     first = next(each for each in tasks if each.agent_run_id == root.agent_run_id and each.parent_operation is None)
+    context_id = first.context_id
+    behind = tx.maybe("agent_task_behind", context_id=context_id, agent_task_id=first.agent_task_id)
+    upto = GREATEST if behind is None else behind["context_from"]
+    rows = stored_messages(tx, context_id, after=max(after, first.context_from), upto=upto, size=size)
     return [
         TranscriptEntry(seq=seq, kind=kind, message=revived([message])[0], stored_at=moment(stored_us))
-        for seq, kind, message, stored_us in stored_messages(tx, first.agent_task_id, after=after, size=size)
+        for seq, kind, message, stored_us in rows
     ]
 
 

@@ -150,11 +150,20 @@ class AgentTask(NamedTuple):
     condition: Any
     output: Any
     error: Any
+    context: str | None
+    """The task whose history it goes on with; None: its own."""
+    context_from: int
+    """The last row of that before its own."""
 
     @classmethod
     def from_row(cls, row: Row) -> AgentTask:
         """The one that a row holds."""
         return cls._make(_TASK(row))
+
+    @property
+    def context_id(self) -> str:
+        """Under which its history is stored."""
+        return self.context or self.agent_task_id
 
     @property
     def input(self) -> Any:

@@ -87,9 +87,9 @@ def refresh(
 def _read_context(tx: Tx, runtime: Runtime, at: Mapping[str, Any], serde: Serde | None) -> None:
     task = runtime.task
     soft = runtime.spec["compaction"]["soft_tokens"]
-    runtime.context = head_of(tx, task.agent_task_id, summaries=soft is not None)
+    runtime.context = head_of(tx, task.context_id, summaries=soft is not None)
     is_large = soft is not None and at.get("phase") == "prepare_model"
-    runtime.sizes = sizes_of(tx, task.agent_task_id, runtime.context) if is_large else ()
+    runtime.sizes = sizes_of(tx, task.context_id, runtime.context) if is_large else ()
     by_id = {each.operation_id: each for each in runtime.operations.values()}
     runtime.batch = None if at.get("batch") is None else batch_of(tx, at["batch"], by_id)
     runtime.request = None if at.get("request") is None else request_named(tx, at["request"])

@@ -13,7 +13,7 @@ from langgraph_ext.engine.visiting import Visit
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import runs
 
-__all__ = ["Entry", "start"]
+__all__ = ["Continues", "Entry", "start"]
 
 
 class Entry(NamedTuple):
@@ -33,6 +33,14 @@ class Entry(NamedTuple):
     """The most that it may use (limits.py)."""
 
 
+class Continues(NamedTuple):
+    """The part of a history that an agent run goes on with."""
+
+    context_id: str
+    upto: int
+    """Its last row."""
+
+
 def start(
     tx: Tx,
     entry: Entry,
@@ -43,6 +51,7 @@ def start(
     ids: Callable[[], str],
     agent_run_id: str | None = None,
     visit: Visit | None = None,
+    continues: Continues | None = None,
 ) -> str:
     """Begin a root agent run; one of the same key, release and input is there already.
 
@@ -55,6 +64,7 @@ def start(
         ids: Makes ids.
         agent_run_id: Its id, if it is new; by it, a transaction that is run again finds what an earlier try committed.
         visit: Which of a graph it is driven in, if it is.
+        continues: The history that it goes on with; None: it begins one.
 
     Returns:
         The agent run's id.
@@ -114,6 +124,8 @@ def start(
         version=entry.version,
         ready_seq=at.next_seq(),
         input=encoded(input, "input"),
+        context=None if continues is None else continues.context_id,
+        context_from=0 if continues is None else continues.upto,
         now_us=now_us,
     )
     at.event("agent.started", agent_run_id=agent_run_id, release=entry.release)

@@ -6,14 +6,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from langgraph_ext.database import Tx
+from langchain_core.messages import BaseMessage
+
+from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.engine.behaviours import Behaviours
-from langgraph_ext.engine.carrying import COME_TO_NOTHING, Plain, with_carried
+from langgraph_ext.engine.carrying import COME_TO_NOTHING, Before, Carried, Plain, carried, look_back
+from langgraph_ext.engine.contexts import stored_messages
+from langgraph_ext.engine.messages import revived
 from langgraph_ext.engine.reading import named as id_named
 from langgraph_ext.engine.records import AgentRunRecord
 from langgraph_ext.engine.release_program import ReleaseProgram
 from langgraph_ext.engine.releases import Release
-from langgraph_ext.engine.rows import AgentRun, read_root
+from langgraph_ext.engine.rows import AgentRun, AgentTask, read_root
+from langgraph_ext.engine.starting import Continues
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.visiting import Caller, Driven, Visit, stop_in
 
@@ -27,6 +32,11 @@ class Named(NamedTuple):
     """The beginning of the names of all visits of its node."""
     visit: str
 
+    @property
+    def key(self) -> str:
+        """Both."""
+        return f"{self.node}{self.visit}"
+
 
 class Visits:
     """The part of the engine that nodes of graphs use."""
@@ -37,7 +47,14 @@ class Visits:
 
     # -- the other half's
 
-    def _start(self, spec: Any, input: Any, key: str | None, visit: Visit | None = None) -> Callable[..., str]:
+    def _start(
+        self,
+        spec: Any,
+        input: Any,
+        key: str | None,
+        visit: Visit | None = None,
+        continues: Continues | None = None,
+    ) -> Callable[..., str]:
         raise NotImplementedError
 
     def _stop(self, agent_run_id: str, reason: str | None) -> Callable[..., AgentRun]:
@@ -54,21 +71,39 @@ class Visits:
         Args:
             visit: What its attempt lends; or, if the graph keeps no record of attempts, who calls.
             release: What it is to be.
-            given: The messages that a new one begins with, plain, each with an id; and what an earlier one of its node
-                has added to them, that came to nothing.
+            given: The conversation that a new one begins with, plain, each message with an id. It goes on with the
+                history of the one before it of its node, as far as that holds it.
             named: What the visit is called.
 
         Raises:
             ConflictError: The attempt may not act any more (`attempt_mismatch`).
             InvalidArgument: The messages cannot be stored.
         """
-        return AgentRunRecord.of(self._store.database.transact(self._starting(visit, release, given, named)))
+        while True:
+            before = self._store.database.read(self._looking(visit, named))
+            starting = self._starting(visit, release, carried(given, before), named, before)
+            found = self._store.database.transact(starting)
+            if found is not None:
+                return AgentRunRecord.of(found)
 
     async def astart_in(
         self, visit: Visit | Caller, release: Release, given: list[Plain], named: Named
     ) -> AgentRunRecord:
         """As `start_in`."""
-        return AgentRunRecord.of(await self._store.transact(self._starting(visit, release, given, named)))
+        while True:
+            before = await self._store.read(self._looking(visit, named))
+            starting = self._starting(visit, release, carried(given, before), named, before)
+            found = await self._store.transact(starting)
+            if found is not None:
+                return AgentRunRecord.of(found)
+
+    def history_in(self, agent_run_id: str) -> list[BaseMessage]:
+        """The whole conversation of an agent run, as it is at its end, with what it goes on with; without summaries."""
+        return revived(self._store.database.read(partial(_history, root_id=id_named(agent_run_id))))
+
+    async def ahistory_in(self, agent_run_id: str) -> list[BaseMessage]:
+        """As `history_in`."""
+        return revived(await self._store.read(partial(_history, root_id=id_named(agent_run_id))))
 
     async def adrive_in(self, visit: Visit | Caller, agent_run_id: str, release: Release) -> AgentRunRecord:
         """Drive it as far as it goes. Cancelling this stops nothing: `stop_in` does.
@@ -96,22 +131,34 @@ class Visits:
         """As `stop_in`."""
         return AgentRunRecord.of(await self._store.transact(self._stopping(visit, agent_run_id, reason)))
 
-    def _starting(
-        self, visit: Visit | Caller, release: Release, given: list[Plain], named: Named
-    ) -> Callable[[Tx], AgentRun]:
-        lent = visit if isinstance(visit, Visit) else None
+    def _looking(self, visit: Visit | Caller, named: Named) -> Callable[[Tx], Before | None]:
+        """Look whether the visit's agent run is to begin, and which was before it; outside of a write transaction."""
 
-        def begin(tx: Tx) -> AgentRun:
-            number, key = 1, f"{named.node}{named.visit}"
-            before = lent and tx.maybe("agent_run_before", thread_id=lent.held.thread_id, beginning=named.node)
-            while (known := tx.maybe("agent_run_keyed", key=f"{key}#{number}")) is not None:
-                if known["status"] not in COME_TO_NOTHING:
-                    if lent is not None:
-                        lent.guard(tx)
-                    return read_root(tx, known["agent_run_id"])
-                number, before = number + 1, known
-            messages = with_carried(tx, given, before)
-            return read_root(tx, self._start(release, {"messages": messages}, f"{key}#{number}", lent)(tx))
+        def look(tx: Tx) -> Before | None:
+            if _known(tx, named) is not None:
+                return None
+            return look_back(tx, _newest(tx, visit, named))
+
+        return look
+
+    def _starting(
+        self, visit: Visit | Caller, release: Release, first: Carried, named: Named, before: Before | None
+    ) -> Callable[[Tx], AgentRun | None]:
+        """Begin the agent run of a visit, or find it; None if another one of its node has begun meanwhile."""
+        lent = visit if isinstance(visit, Visit) else None
+        input: dict[str, Any] = {"messages": first.messages}
+        if first.continues is not None:
+            input["continues"] = first.continues._asdict()
+
+        def begin(tx: Tx) -> AgentRun | None:
+            if (known := _known(tx, named)) is not None:
+                if lent is not None:
+                    lent.guard(tx)
+                return read_root(tx, known["agent_run_id"])
+            if first.continues is not None and _history_is_another(tx, visit, named, before):
+                return None
+            key = f"{named.key}#{1 + _count(tx, named)}"
+            return read_root(tx, self._start(release, input, key, lent, first.continues)(tx))
 
         return begin
 
@@ -120,3 +167,39 @@ class Visits:
             return self._stop(agent_run_id, reason)
         ids, now_us = self._store.ids, self._store.clock_us()
         return partial(stop_in, root_id=id_named(agent_run_id), held=visit.held, reason=reason, ids=ids, now_us=now_us)
+
+
+def _known(tx: Tx, named: Named) -> Row | None:
+    """The agent run of a visit, unless it came to nothing."""
+    count = _count(tx, named)
+    return tx.maybe("agent_run_keyed", key=f"{named.key}#{count + 1}")
+
+
+def _count(tx: Tx, named: Named) -> int:
+    """How many agent runs of a visit came to nothing."""
+    number = 0
+    while True:
+        row = tx.maybe("agent_run_keyed", key=f"{named.key}#{number + 1}")
+        if row is None or row["status"] not in COME_TO_NOTHING:
+            return number
+        number += 1
+
+
+def _newest(tx: Tx, visit: Visit | Caller, named: Named) -> Row | None:
+    """The newest agent run of a visit's node in its thread, if one can tell."""
+    if isinstance(visit, Caller):
+        return None
+    return tx.maybe("agent_run_before", thread_id=visit.held.thread_id, beginning=named.node)
+
+
+def _history_is_another(tx: Tx, visit: Visit | Caller, named: Named, before: Before | None) -> bool:
+    newest = _newest(tx, visit, named)
+    return newest is None or before is None or newest["agent_run_id"] != before.agent_run_id
+
+
+def _history(tx: Tx, root_id: str) -> list[Plain]:
+    tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=root_id))
+    first = next(each for each in tasks if each.agent_run_id == root_id and each.parent_operation is None)
+    behind = tx.maybe("agent_task_behind", context_id=first.context_id, agent_task_id=first.agent_task_id)
+    upto = GREATEST if behind is None else behind["context_from"]
+    return [message for _, kind, message, _ in stored_messages(tx, first.context_id, upto=upto) if kind != "summary"]

@@ -161,11 +161,11 @@ class AgentVisit:
 
     def messages(self) -> list[BaseMessage]:
         """The messages that the agent run has added to those that it was given."""
-        return self._added(self.engine.transcript(self._ended.agent_run_id, limit=_ALL))
+        return self._added(self.engine.history_in(self._ended.agent_run_id))
 
     async def amessages(self) -> list[BaseMessage]:
         """As `messages`."""
-        return self._added(await self.engine.atranscript(self._ended.agent_run_id, limit=_ALL))
+        return self._added(await self.engine.ahistory_in(self._ended.agent_run_id))
 
     def commands(self) -> list[Command[Any]]:
         """What its tools have returned for the graph."""
@@ -185,8 +185,8 @@ class AgentVisit:
         assert self.run is not None, "it was driven"
         return self.run
 
-    def _added(self, entries: list[Any]) -> list[BaseMessage]:
-        return [each.message for each in entries if each.kind != "summary" and each.message.id not in self._ids]
+    def _added(self, history: list[BaseMessage]) -> list[BaseMessage]:
+        return [each for each in history if each.id not in self._ids]
 
     def _input(self) -> list[dict[str, Any]]:
         """The messages that it is given, each with an id: by that it is known again."""
@@ -224,8 +224,6 @@ def _visit(place: Place, frame: Frame, caller: Caller) -> Visit:
 
 AT: ContextVar[AgentVisit] = ContextVar("langgraph_ext_agent_visit")
 """The attempt that an inner graph's node runs in."""
-
-_ALL = 1_000_000
 
 
 def _drain(question: Question) -> None:

@@ -172,16 +172,30 @@ WHERE agent_task_id = :agent_task_id AND state = 'running';
 
 -- name: agent_task_insert
 INSERT INTO agent_task (
-    agent_task_id, agent_run_id, root_id, role, behaviour, version, state, ready_seq, revision, input, created_us
+    agent_task_id, agent_run_id, root_id, role, behaviour, version, state, ready_seq, revision, input, context,
+    context_from, created_us
 )
 VALUES (
-    :agent_task_id, :agent_run_id, :root_id, :role, :behaviour, :version, 'ready', :ready_seq, 0, :input, :now_us
+    :agent_task_id, :agent_run_id, :root_id, :role, :behaviour, :version, 'ready', :ready_seq, 0, :input, :context,
+    :context_from, :now_us
 );
 
 -- name: agent_task_wake
 -- Compare-and-set: a second notice finds it ready, or further.
 UPDATE agent_task SET state = 'ready', condition = NULL, ready_seq = :ready_seq, revision = revision + 1
 WHERE agent_task_id = :agent_task_id AND state = 'waiting';
+
+-- name: agent_task_of_context
+-- The newest that goes on with a history, or began it.
+SELECT * FROM agent_task WHERE context = :context_id OR agent_task_id = :context_id
+ORDER BY agent_task_id DESC
+LIMIT 1;
+
+-- name: agent_task_behind
+-- Where the next one begins that goes on with a history.
+SELECT context_from FROM agent_task WHERE context = :context_id AND agent_task_id > :agent_task_id
+ORDER BY agent_task_id
+LIMIT 1;
 
 -- name: agent_tasks_of_tree
 SELECT * FROM agent_task WHERE root_id = :root_id ORDER BY agent_run_id, agent_task_id;

@@ -5,20 +5,20 @@ INSERT INTO agent_message (
     agent_task_id, seq, root_id, kind, operation_id, ordinal, message, tokens, total, covers, created_us
 )
 VALUES (
-    :agent_task_id, :seq, :root_id, :kind, :operation_id, :ordinal, :message, :tokens, :total, :covers, :now_us
+    :context_id, :seq, :root_id, :kind, :operation_id, :ordinal, :message, :tokens, :total, :covers, :now_us
 );
 
 -- name: agent_message_last
-SELECT seq, total FROM agent_message WHERE agent_task_id = :agent_task_id ORDER BY seq DESC LIMIT 1;
+SELECT seq, total FROM agent_message WHERE agent_task_id = :context_id ORDER BY seq DESC LIMIT 1;
 
 -- name: agent_message_total
 -- Of the rows up to one of them.
-SELECT total FROM agent_message WHERE agent_task_id = :agent_task_id AND seq = :seq;
+SELECT total FROM agent_message WHERE agent_task_id = :context_id AND seq = :seq;
 
 -- name: agent_message_sizes
 -- Where a window may be cut, without what stands in it.
 SELECT seq, kind, tokens FROM agent_message
-WHERE agent_task_id = :agent_task_id AND seq > :covers AND kind <> 'summary'
+WHERE agent_task_id = :context_id AND seq > :covers AND kind <> 'summary'
 ORDER BY seq;
 
 -- name: agent_messages
@@ -30,14 +30,14 @@ FROM agent_message AS own
 LEFT JOIN agent_operation AS held ON held.operation_id = own.operation_id AND own.ordinal IS NULL
 LEFT JOIN agent_member AS member ON member.batch_id = own.operation_id AND member.ordinal = own.ordinal
 LEFT JOIN agent_operation AS called ON called.operation_id = member.operation_id
-WHERE own.agent_task_id = :agent_task_id AND own.seq > :after AND own.seq <= :upto
+WHERE own.agent_task_id = :context_id AND own.seq > :after AND own.seq <= :upto
 ORDER BY own.seq
 LIMIT :size;
 
 -- name: agent_message_summary
 -- The newest summary.
 SELECT seq, tokens, covers FROM agent_message
-WHERE agent_task_id = :agent_task_id AND kind = 'summary'
+WHERE agent_task_id = :context_id AND kind = 'summary'
 ORDER BY seq DESC
 LIMIT 1;
 
