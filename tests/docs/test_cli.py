@@ -39,12 +39,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the page's program has run."""
     made = tmp_path_factory.mktemp("cli")
     [program] = re.findall(r"^```python\n(.*?)^```\n", PAGE, re.M | re.S)
-    python("-c", program, cwd=made)
+    python("-c", program, cwd=made, fresh=True)
     return made
 
 
-def output_of(*args: str, cwd: Path = ROOT) -> str:
-    return python("-m", "langgraph_ext.cli", *args, cwd=cwd)
+def output_of(*args: str, cwd: Path = ROOT, fresh: bool = False) -> str:
+    return python("-m", "langgraph_ext.cli", *args, cwd=cwd, fresh=fresh)
 
 
 @pytest.mark.parametrize(("args", "expected"), EXAMPLES, ids=[args for args, _ in EXAMPLES])
@@ -54,7 +54,7 @@ def test_an_example_prints_what_the_page_says(args: str, expected: str, folder: 
 
 def test_every_command_has_an_example() -> None:
     assert [name for name in COMMANDS if name not in NEEDS_A_RUN] == [args.split()[0] for args, _ in EXAMPLES]
-    listed = re.findall(r"^  ([\w-]+)  ", output_of("--help").partition("Commands:")[2], re.M)
+    listed = re.findall(r"^  ([\w-]+)  ", output_of("--help", fresh=True).partition("Commands:")[2], re.M)
     assert COMMANDS == [name for name in listed if name in PAGE]
     assert sorted(COMMANDS) == sorted(set(listed) - {"Exit", "stderr"})
 

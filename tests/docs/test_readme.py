@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -9,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.faults import full
-from tests.support.processes import at_once
-from tests.support.programs import run_program
+from tests.support.programs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -43,15 +42,9 @@ def test_a_program_in_the_documentation_runs_as_printed(code: str, output: str |
     The README's is started as a reader does; the others, in processes that have imported everything.
     """
     (tmp_path / "program.py").write_text(code, "utf-8")
-    if code in README.read_text("utf-8") or full():
-        command = [sys.executable, "-W", "error", "program.py"]
-        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
-        ended = (ran.returncode, ran.stdout, ran.stderr)
-    else:
-        [ended] = at_once(run_program, (str(tmp_path),))
-    status, printed, said = ended
-    assert (0, "") == (status, said)
-    assert output is None or output == printed
+    ran = run_python("program.py", cwd=tmp_path, env=os.environ, fresh=code in README.read_text("utf-8"))
+    assert (0, "") == (ran.returncode, ran.stderr)
+    assert output is None or output == ran.stdout
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +24,7 @@ from langgraph_ext.ledger import attempts, effects
 from langgraph_ext.ledger.encoded import Encoded
 from langgraph_ext.ledger.rows import run_named
 from tests.support.effects import begin, frame
+from tests.support.programs import run_python
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "evil\x1b[2J\rname\n"
@@ -96,15 +98,14 @@ def command(*args: object) -> list[str]:
     return [sys.executable, "-W", "error", "-m", "langgraph_ext.cli", *map(str, args)]
 
 
-def run(*args: object, **changes: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*args), env=environment(**changes), capture_output=True, encoding="utf-8", timeout=60, check=False
-    )
+def run(*args: object, fresh: bool = False, **changes: str) -> subprocess.CompletedProcess[str]:
+    """As `run_python`; each command is `fresh` in one test, which sees what it imports by itself."""
+    return run_python("-m", "langgraph_ext.cli", *args, cwd=ROOT, env=environment(**changes), fresh=fresh)
 
 
-def ask(db: Path, *args: object, **changes: str) -> str:
+def ask(db: Path, *args: object, fresh: bool = False, **changes: str) -> str:
     """What a command prints that must succeed, and say nothing else."""
-    ran = run(*args, "--db", db, **changes)
+    ran = run(*args, "--db", db, fresh=fresh, **changes)
     assert (0, "") == (ran.returncode, ran.stderr)
     return ran.stdout
 
@@ -117,7 +118,7 @@ def documents(db: Path, *args: object) -> Any:
 
 
 def test_runs_are_listed_newest_first(db: Path) -> None:
-    titles, *rows = ask(db, "runs").splitlines()
+    titles, *rows = ask(db, "runs", fresh=True).splitlines()
     assert ["RUN", "STATUS", "STARTED", "TOOK", "THREAD", "ERROR"] == titles.split()
     assert ["b-waits", "ab-failed", "aa-done"] == [row.split()[0] for row in rows]
     assert ["paused", "failed", "succeeded"] == [row.split()[1] for row in rows]
@@ -173,7 +174,7 @@ def masked(text: str) -> str:
 
 
 def test_a_run_is_shown_as_a_tree(db: Path) -> None:
-    assert DONE == masked(ask(db, "show", "aa-done"))
+    assert DONE == masked(ask(db, "show", "aa-done", fresh=True))
 
 
 def test_a_failure_and_its_reason_are_shown(db: Path) -> None:
@@ -348,7 +349,7 @@ def test_l25_a_question_is_answered_once(asking_db: Path) -> None:
     """By its id or its thread; the same again is no error, another answer is."""
     (waits,) = documents(asking_db, "interrupts", "--pending")["interrupts"]
     told = documents(asking_db, "answer", "--thread", HOSTILE, '{"ok": 1}', "--by", "ann")["interrupt"]
-    again = ask(asking_db, "answer", waits["interrupt_id"], '{"ok":1}')
+    again = ask(asking_db, "answer", waits["interrupt_id"], '{"ok":1}', fresh=True)
 
     assert (waits["interrupt_id"], "answered", {"ok": 1}, "ann") == (
         told["interrupt_id"], told["status"], told["answer"], told["answered_by"],
@@ -458,7 +459,7 @@ def test_a_closed_pipe_ends_quietly(db: Path) -> None:
 
 
 def test_a_sound_ledger_has_no_findings(db: Path) -> None:
-    assert "sound: no findings\n" == ask(db, "verify")
+    assert "sound: no findings\n" == ask(db, "verify", fresh=True)
     assert {"findings": []} == documents(db, "verify", "aa")
 
 
@@ -486,7 +487,7 @@ def test_the_doctor_finds_a_sound_database_sound(db: Path) -> None:
 
 
 def test_the_doctor_says_who_named_the_database(db: Path) -> None:
-    ran = run("doctor", LANGGRAPH_EXT_DB=str(db))
+    ran = run("doctor", fresh=True, LANGGRAPH_EXT_DB=str(db))
     assert f"{db} (named by LANGGRAPH_EXT_DB)" in ran.stdout
 
 
@@ -605,7 +606,7 @@ def test_looking_changes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("missing", ["typer", "rich"])
 def test_without_the_extra_it_says_how_to_install_it(tmp_path: Path, missing: str) -> None:
     (tmp_path / f"{missing}.py").write_text(f"raise ModuleNotFoundError('x', name={missing!r})")
-    ran = run("runs", PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT)]))
+    ran = run("runs", fresh=True, PYTHONPATH=os.pathsep.join([str(tmp_path), str(ROOT)]))
     assert (2, "") == (ran.returncode, ran.stdout)
     assert f"langgraph-ext: the command line needs '{missing}'; install it: pip install 'langgraph-ext[cli]'\n" == (
         ran.stderr
@@ -615,4 +616,7 @@ def test_without_the_extra_it_says_how_to_install_it(tmp_path: Path, missing: st
 def test_the_command_is_installed_under_its_name() -> None:
     """In a clone whose .venv was made before the command existed, `make` installs it anew."""
     assert 'langgraph-ext = "langgraph_ext.cli:main"' in (ROOT / "pyproject.toml").read_text("utf-8")
-    assert run("--version").stdout == "langgraph-ext 0.1.0\n"
+    installed = Path(sysconfig.get_path("scripts")) / "langgraph-ext"
+    for named in ([installed], [sys.executable, "-m", "langgraph_ext.cli"]):
+        ran = subprocess.run([*named, "--version"], capture_output=True, text=True, timeout=60, check=True)
+        assert ("langgraph-ext 0.1.0\n", "") == (ran.stdout, ran.stderr)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from langgraph_ext import LedgerSaver, RunLedger
 from tests.support.apps import asks, line, says
+from tests.support.programs import run_python
 
 
 @pytest.fixture
@@ -25,9 +25,8 @@ def db(tmp_path: Path) -> Path:
     return path
 
 
-def ask(db: Path, *args: str) -> tuple[int, str, str]:
-    command = [sys.executable, "-m", "langgraph_ext.cli", *args, "--db", str(db)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+def ask(db: Path, *args: str, fresh: bool = False) -> tuple[int, str, str]:
+    ran = run_python("-m", "langgraph_ext.cli", *args, "--db", db, cwd=db.parent, env=os.environ, fresh=fresh)
     return ran.returncode, ran.stdout, ran.stderr
 
 
@@ -41,7 +40,7 @@ def test_l45_a_run_is_cancelled_by_the_beginning_of_its_id(db: Path) -> None:
 
 
 def test_l45_programs_are_told_the_run_and_its_inbox(db: Path) -> None:
-    code, out, _ = ask(db, "cancel", "asking-1", "--mode", "after_batch", "--json")
+    code, out, _ = ask(db, "cancel", "asking-1", "--mode", "after_batch", "--json", fresh=True)
     told = json.loads(out)
 
     assert (0, "cancelled", ["after_batch"]) == (code, told["run"]["status"], [each["mode"] for each in told["inbox"]])
@@ -49,7 +48,7 @@ def test_l45_programs_are_told_the_run_and_its_inbox(db: Path) -> None:
 
 @pytest.mark.parametrize(("message", "options", "heard"), [("faster", [], "faster"), ("[7]", ["--json-message"], [7])])
 def test_l45_a_message_is_left_for_a_run(db: Path, message: str, options: list[str], heard: Any) -> None:
-    code, out, _ = ask(db, "steer", "asking", message, *options)
+    code, out, _ = ask(db, "steer", "asking", message, *options, fresh=not options)
     with RunLedger(db) as ledger:
         assert [heard] == [entry.message for entry in ledger.inbox("asking-1")]
 

@@ -14,8 +14,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.programs import run_python
+
 ROOT = Path(__file__).resolve().parents[2]
 CRASHING = "tests.support.crashing"
+COMMAND = ["-m", "langgraph_ext.cli", "crash-test"]
 SCENARIO = """\
 from tests.support import crashing
 
@@ -38,18 +41,19 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def crash_test(folder: Path, *args: object, stderr: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
-    environment |= {"NO_COLOR": "1"}
-    environment |= {"PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp"), "LANGGRAPH_EXT_DB": str(folder / "mine.db")}
-    command = [sys.executable, "-W", "error", "-m", "langgraph_ext.cli", "crash-test", *map(str, args)]
-    options: Any = {"stdout": subprocess.PIPE, "stderr": stderr, "text": True, "timeout": 90}
-    return subprocess.run(command, cwd=folder, env=environment, check=False, **options)
+def crash_test(folder: Path, *args: object, fresh: bool = False) -> subprocess.CompletedProcess[str]:
+    return run_python(*COMMAND, *args, cwd=folder, env=environment(folder), fresh=fresh, timeout=90)
+
+
+def environment(folder: Path) -> dict[str, str]:
+    ours = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
+    named = {"PYTHONPATH": ROOT, "TMPDIR": folder / "tmp", "LANGGRAPH_EXT_DB": folder / "mine.db"}
+    return ours | {"NO_COLOR": "1"} | {name: str(path) for name, path in named.items()}
 
 
 def test_a_sound_scenario_is_status_0(folder: Path) -> None:
     """And leaves nothing behind, wherever the environment says that runs are."""
-    ran = crash_test(folder, "here:sound", "--points", "after")
+    ran = crash_test(folder, "here:sound", "--points", "after", fresh=True)
     assert (0, "here:sound: 5 boundaries, 5 kills, sound\n", "") == (ran.returncode, ran.stdout, ran.stderr)
     assert [] == list((folder / "tmp").iterdir())
     assert not (folder / "mine.db").exists()
@@ -115,7 +119,9 @@ def test_a_terminal_is_shown_how_far_it_is(folder: Path, as_json: list[str]) -> 
     mine, theirs = os.openpty()
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(_read, mine)
-        crash_test(folder, "here:sound", "--only", "1:after", *as_json, stderr=theirs)
+        command = [sys.executable, "-W", "error", *COMMAND, "here:sound", "--only", "1:after", *as_json]
+        options: Any = {"stdout": subprocess.PIPE, "stderr": theirs, "timeout": 90}
+        subprocess.run(command, cwd=folder, env=environment(folder), check=False, **options)
         os.close(theirs)
         shown = reading.result()
     assert "killing" in shown

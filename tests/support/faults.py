@@ -136,6 +136,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.support.scripted",
         "tests.support.effects",
         "tests.support.killed_agents",
+        "tests.support.programs",
     ]
 )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from tests.support.programs import run_python
 
 __all__ = ["ROOT", "masked", "python"]
 
@@ -26,14 +26,11 @@ CHANGING = [
 ]
 
 
-def python(*args: str, cwd: Path) -> str:
-    """What Python prints, run there."""
+def python(*args: str, cwd: Path, fresh: bool = False) -> str:
+    """What Python prints, run there; as `run_python`."""
     environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
     environment |= {"PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", "LANGGRAPH_EXT_DB": "runs.db"}
-    command = [sys.executable, "-W", "error", *args]
-    ran = subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, encoding="utf-8", timeout=60, check=False
-    )
+    ran = run_python(*args, cwd=cwd, env=environment, fresh=fresh)
     assert (0, "") == (ran.returncode, ran.stderr)
     return ran.stdout
 
