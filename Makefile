@@ -13,6 +13,9 @@ ARGS ?=
 export LANGSMITH_TRACING := false
 export LANGCHAIN_TRACING_V2 := false
 
+# Compiled code is kept, whatever they say: each process of a test would else compile the package for itself.
+export PYTHONDONTWRITEBYTECODE :=
+
 RUN := .venv/bin/python -m
 PIP_INSTALL := $(RUN) pip --disable-pip-version-check --quiet install
 PYTEST := $(RUN) pytest -n $(WORKERS) --dist worksteal
