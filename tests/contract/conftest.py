@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,17 +22,17 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def database(path: Path) -> Iterator[Database]:
+def database(path: Path, prepared: Callable[[Path], Path]) -> Iterator[Database]:
     """A new database."""
-    made = open_database(path)
+    made = open_database(prepared(path))
     yield made
     made.close()
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> Iterator[Rows]:
+def rows(tmp_path: Path, prepared: Callable[[Path], Path]) -> Iterator[Rows]:
     """An empty database, and a connection that writes rows to it."""
-    made = Rows(tmp_path / "runs.db")
+    made = Rows(prepared(tmp_path / "runs.db"))
     yield made
     made.close()
 

@@ -42,8 +42,9 @@ def test_s8_threads_open_an_empty_database_at_once(backend: SqliteBackend) -> No
     assert 12 == len(list(backend.open().list(None)))
 
 
-def test_s8_one_saver_is_opened_by_many_threads_at_once(saver: LedgerSaver) -> None:
+def test_s8_one_saver_is_opened_by_many_threads_at_once(backend: SqliteBackend) -> None:
     """The first use opens the file; when there are many first uses, it is opened once and all of them work."""
+    saver = backend.open()
 
     def put(n: int) -> Any:
         return saver.put(config("t"), checkpoint(cid(n), {"n": n}), metadata(n), {"n": 1})

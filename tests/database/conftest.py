@@ -28,9 +28,9 @@ def counting() -> type[Counting]:
 
 
 @pytest.fixture
-def database(path: Path, counting: type[Counting]) -> Iterator[Database]:
+def database(path: Path, counting: type[Counting], prepared: Callable[[Path], Path]) -> Iterator[Database]:
     """A database that is open and has a table of notes, and has counted nothing yet."""
-    made = open_notes(path, connection=counting)
+    made = open_notes(prepared(path), connection=counting)
     counting.begins = counting.commits = 0
     yield made
     made.close()

@@ -12,12 +12,12 @@ from tests.support.bench import Bench
 
 
 @pytest.fixture
-def benches(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
+def benches(tmp_path: Path, prepared: Callable[[Path], Path]) -> Iterator[Callable[..., Bench]]:
     """Makes benches, of one database file unless another name is given."""
     made: list[Bench] = []
 
     def make(name: str = "runs", **options: Any) -> Bench:
-        made.append(Bench(str(tmp_path / f"{name}.db"), **options))
+        made.append(Bench(str(prepared(tmp_path / f"{name}.db")), **options))
         return made[-1]
 
     yield make

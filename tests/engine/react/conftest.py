@@ -10,18 +10,7 @@ from typing import Any
 import pytest
 
 from langgraph_ext import AgentGraphEngine
-from langgraph_ext.database import open_database
 from langgraph_ext.testing import FixedClock
-
-
-@pytest.fixture(scope="session")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database that is migrated and holds nothing."""
-    path = tmp_path_factory.mktemp("empty") / "agents.db"
-    database = open_database(path)
-    database.open()
-    database.close()
-    return path
 
 
 @pytest.fixture

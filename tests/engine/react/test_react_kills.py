@@ -22,17 +22,8 @@ from tests.support.killed_agents import commits_of
 Row = tuple[Any, ...]
 
 
-@pytest.fixture(scope="module")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A database that is migrated and holds nothing."""
-    path = str(tmp_path_factory.mktemp("empty") / "runs.db")
-    with story.opened(path) as engine:
-        engine.runs()
-    return path
-
-
 @pytest.fixture
-def new(empty: str, tmp_path: Path) -> Callable[[str], str]:
+def new(empty: Path, tmp_path: Path) -> Callable[[str], str]:
     """A new database, by a name."""
 
     def make(name: str) -> str:
