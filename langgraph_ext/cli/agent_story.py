@@ -19,12 +19,13 @@ if TYPE_CHECKING:
         AgentRunRecord,
         AgentTaskRecord,
         OperationRecord,
+        RequestRecord,
         SlotRecord,
         TicketRecord,
         TranscriptEntry,
     )
 
-__all__ = ["AgentStory", "agent_node", "doubt_node", "operation_node", "transcript_node"]
+__all__ = ["AgentStory", "Shown", "agent_node", "doubt_node", "operation_node", "transcript_node"]
 
 Shown = Callable[[object], str]
 """How a payload is shown; empty text hides it."""
@@ -40,6 +41,8 @@ class AgentStory:
     slots: Sequence[SlotRecord]
     tickets: Sequence[TicketRecord]
     doubts: Sequence[OperationRecord]
+    requests: Sequence[RequestRecord]
+    """What it has asked people, the oldest first."""
     transcript: Sequence[TranscriptEntry] | None
     """None: it was not asked for."""
 
@@ -56,7 +59,7 @@ def agent_node(story: AgentStory, *, now: datetime, shown: Shown) -> Node:
     notes = (
         duration((run.ended_at or max(now, run.started_at)) - run.started_at),
         f"started {iso(run.started_at, digits=0)}",
-        f"key {run.key}" if run.key is not None else "",
+        f"key {run.key}" if run.key is not None and not run.key.startswith("visit:") else "",
         _error(run.reason, run.message),
         "" if run.paused_at is None else f"paused since {iso(run.paused_at, digits=0)}",
         f"{len(story.doubts)} call{'s' if len(story.doubts) > 1 else ''} in doubt" if story.doubts else "",
@@ -67,7 +70,18 @@ def agent_node(story: AgentStory, *, now: datetime, shown: Shown) -> Node:
         label=f"agent run {run.agent_run_id}",
         status=run.status,
         notes=notes,
-        children=tuple(map(teller.task, story.tasks)),
+        children=(*map(teller.task, story.tasks), *(_request_node(each, shown) for each in story.requests)),
+    )
+
+
+def _request_node(request: RequestRecord, shown: Shown) -> Node:
+    """What a person is asked, or was; and what they have decided."""
+    asked = [{"name": each["name"], "args": each["args"]} for each in request.payload["action_requests"]]
+    decided = [each["type"] for each in (request.answer or {}).get("decisions", ())]
+    return Node(
+        label=f"request {request.kind}",
+        status=request.state,
+        notes=(f"id {request.request_id}", ", ".join(decided) or shown(asked)),
     )
 
 

@@ -5,14 +5,21 @@ The engine is loaded when it is first needed: the other commands do without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import langgraph_ext
 from langgraph_ext import canonical
-from langgraph_ext.cli.agent_story import AgentStory, agent_node, doubt_node, operation_node, transcript_node
+from langgraph_ext.cli.agent_story import (
+    AgentStory,
+    Shown,
+    agent_node,
+    doubt_node,
+    operation_node,
+    transcript_node,
+)
 from langgraph_ext.cli.ending import exits_with_code
 from langgraph_ext.cli.options import DatabaseOption, JsonOption, RunArgument
 from langgraph_ext.cli.place import opened, run_id_of
@@ -21,7 +28,7 @@ from langgraph_ext.cli.printing import Printer, print_json
 from langgraph_ext.errors import InvalidArgument, NotFound
 from langgraph_ext.ledger import RunLedger
 from langgraph_ext.ledger.records import Run
-from langgraph_ext.render import Line, draw, payload
+from langgraph_ext.render import Line, Node, draw, payload
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -30,7 +37,15 @@ if TYPE_CHECKING:
 
     from langgraph_ext.engine.records import TranscriptEntry
 
-__all__ = ["agent_story_of", "as_json", "as_lines", "resolve_operation"]
+__all__ = [
+    "agent_nodes",
+    "agent_story_of",
+    "as_json",
+    "as_lines",
+    "beside",
+    "children_of",
+    "resolve_operation",
+]
 
 _PAGE = 1000
 _COLUMNS = 60
@@ -53,6 +68,7 @@ def agent_story_of(ledger: RunLedger, run: Run, *, transcript: bool) -> AgentSto
             slots=engine.slots(run.run_id),
             tickets=engine.tickets(run.run_id),
             doubts=engine.doubts(run.run_id),
+            requests=engine.requests(run.run_id),
             transcript=list(_entries(engine, run.run_id)) if transcript else None,
         )
 
@@ -64,19 +80,45 @@ def _entries(engine: langgraph_ext.AgentGraphEngine, run_id: str) -> Iterator[Tr
         after = page[-1].seq
 
 
+def children_of(ledger: RunLedger, run_id: str, *, transcript: bool) -> list[tuple[str, AgentStory]]:
+    """What there is to tell of the agent runs that a run's attempts have started, each with its attempt."""
+    stories = [(each, agent_story_of(ledger, each, transcript=transcript)) for each in ledger.children(run_id)]
+    return [(child.parent_attempt_id or "", story) for child, story in stories if story is not None]
+
+
+def agent_nodes(
+    stories: Iterable[tuple[str, AgentStory]], printer: Printer, *, now: datetime, payloads: bool
+) -> dict[str, list[Node]]:
+    """They as trees, by attempt."""
+    found: dict[str, list[Node]] = {}
+    for attempt_id, story in stories:
+        found.setdefault(attempt_id, []).append(agent_node(story, now=now, shown=_shown(printer, payloads)))
+    return found
+
+
 def as_lines(
     story: AgentStory, printer: Printer, *, now: datetime, payloads: bool, database: str | None
 ) -> Iterator[Line]:
-    """The story as trees: the agent run; its transcript, if it is told; each doubt, whole, with what to do about it."""
+    """The story as trees: the agent run, and what stands beside it."""
+    yield from draw(agent_node(story, now=now, shown=_shown(printer, payloads)), printer.fit)
+    yield from beside(story, printer, payloads=payloads, database=database)
+
+
+def beside(story: AgentStory, printer: Printer, *, payloads: bool, database: str | None) -> Iterator[Line]:
+    """The transcript, if it is told; each doubt, whole, with what to do about it."""
+    if story.transcript is not None:
+        yield from draw(transcript_node(story.transcript, _shown(printer, payloads)), printer.fit)
+    for doubt in story.doubts:
+        yield from draw(doubt_node(story.run.agent_run_id, doubt, database), printer.uncut)
+
+
+def _shown(printer: Printer, payloads: bool) -> Shown:
+    """How a payload is shown."""
 
     def shown(value: object) -> str:
         return payload(value, columns=_COLUMNS, only_ascii=printer.fit.only_ascii) if payloads else ""
 
-    yield from draw(agent_node(story, now=now, shown=shown), printer.fit)
-    if story.transcript is not None:
-        yield from draw(transcript_node(story.transcript, shown), printer.fit)
-    for doubt in story.doubts:
-        yield from draw(doubt_node(story.run.agent_run_id, doubt, database), printer.uncut)
+    return shown
 
 
 def as_json(story: AgentStory, *, payloads: bool) -> dict[str, Any]:
@@ -88,6 +130,7 @@ def as_json(story: AgentStory, *, payloads: bool) -> dict[str, Any]:
         "slots": [plain(each) | {"result": _message(each.result)} for each in story.slots],
         "tickets": plain(story.tickets),
         "doubts": [each.operation_id for each in story.doubts],
+        "requests": plain(story.requests),
     }
     if story.transcript is not None:
         told["transcript"] = [plain(each) | {"message": _message(each.message)} for each in story.transcript]
@@ -105,7 +148,8 @@ def _without_payloads(told: dict[str, Any]) -> dict[str, Any]:
     calls = [[_without(call, "partial") for call in each["calls"]] for each in told["operations"]]
     operations = [_without(each, "request", "outcome") for each in told["operations"]]
     left["operations"] = [each | {"calls": made} for each, made in zip(operations, calls, strict=True)]
-    left["slots"] = [_without(each, "result") for each in told["slots"]]
+    left["slots"] = [_without(each, "result", "decision") for each in told["slots"]]
+    left["requests"] = [_without(each, "payload", "answer") for each in told["requests"]]
     if "transcript" in told:
         left["transcript"] = [_without(each, "message") for each in told["transcript"]]
     return left

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from langgraph_ext import __version__, canonical
-from langgraph_ext.cli.agents import agent_story_of, as_lines, resolve_operation
+from langgraph_ext.cli.agents import agent_nodes, agent_story_of, as_lines, beside, children_of, resolve_operation
 from langgraph_ext.cli.agents import as_json as agent_as_json
 from langgraph_ext.cli.answering import answer, interrupts
 from langgraph_ext.cli.asking import cancel, steer
@@ -103,8 +103,9 @@ def show(
 ) -> None:
     """Show a run as a tree: its visits in order, their outcomes, errors, attempts, effects and questions; what it used.
 
-    Behind a visit stands when it ended, counted from the start of the run. Of a run of the engine: its tasks, what they
-    have called, the slots of each decision, and what to do about calls in doubt.
+    Behind a visit stands when it ended, counted from the start of the run. Of a run of the engine, and of those that
+    agent nodes have started: tasks, what they have called, the slots of each decision, what they ask, and what to do
+    about calls in doubt.
     """
     with exits_with_code(), opened(db) as ledger:
         run_id = run_id_of(ledger, run)
@@ -119,18 +120,23 @@ def show(
         visits = ledger.visits(run_id, inherited=True)
         questions, effects = interrupts_of(ledger, run_id), effects_of(ledger, run_id)
         attempts, usage = ledger.attempts(run_id), ledger.usage(run_id)
+        stories = children_of(ledger, run_id, transcript=transcript)
         if as_json:
             asked, done = plain(questions), plain(effects)
             if no_payloads:
                 asked, done = _without("answer", _without("value", asked)), _without("receipt", done)
             told = {"run": plain(found), "usage": plain(usage), "visits": plain(visits), "attempts": plain(attempts)}
+            told["agents"] = [agent_as_json(each, payloads=not no_payloads) for _, each in stories]
             print_json(told | {"interrupts": asked, "effects": done})
             return
         printer = Printer()
         shown = shown_by(payloads=not no_payloads, only_ascii=printer.fit.only_ascii)
         now, used = datetime.now(UTC), tuple(usage_notes(usage))
-        tree = run_node(found, visits, questions, effects, attempts, used=used, now=now, shown=shown)
+        agents = agent_nodes(stories, printer, now=now, payloads=not no_payloads)
+        tree = run_node(found, visits, questions, effects, attempts, agents=agents, used=used, now=now, shown=shown)
         printer.lines(draw(tree, printer.fit))
+        for _, each in stories:
+            printer.lines(beside(each, printer, payloads=not no_payloads, database=db))
 
 
 def _without(name: str, records: list[dict[str, object]]) -> list[dict[str, object]]:

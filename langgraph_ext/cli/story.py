@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -26,6 +26,11 @@ __all__ = ["Shown", "attempt_node", "effect_node", "run_node", "span_of"]
 
 Shown = Callable[[Interrupt | Effect], str]
 """How a question's payload, or an effect's receipt, is shown; empty text hides it."""
+
+Agents = Mapping[str, Sequence[Node]]
+"""By attempt: the agent runs that it has started."""
+
+_NONE: Agents = {}
 
 _Actor = tuple[str, str]
 """Checkpoint and task."""
@@ -52,6 +57,7 @@ def run_node(
     effects: Sequence[Effect] = (),
     attempts: Sequence[AttemptRecord] = (),
     *,
+    agents: Agents = _NONE,
     used: Sequence[str] = (),
     now: datetime,
     shown: Shown,
@@ -64,6 +70,7 @@ def run_node(
         questions: Its interrupts, in their order.
         effects: Its effects, in their order.
         attempts: Its attempts, in their order; one that succeeded at once is not shown.
+        agents: The agent runs that they have started.
         used: What it used, in words.
         now: For how long a running run has been running.
         shown: How payloads and receipts are shown.
@@ -82,9 +89,9 @@ def run_node(
     done_by_nobody = [effect for actor, group in done.items() if actor not in actors for effect in group]
     tried_by_nobody = [attempt for actor, group in tried.items() if actor not in actors for attempt in group]
     several = {_counted(visit) for visit in visits if visit.ordinal > 1}
-    teller = _Teller(run=run, asked=asked, done=done, tried=tried, several=several, shown=shown)
+    teller = _Teller(run=run, asked=asked, done=done, tried=tried, agents=agents, several=several, shown=shown)
     children = [teller.node(branch) for branch in _grown(visits)]
-    children += [attempt_node(attempt, named=True) for attempt in tried_by_nobody]
+    children += [attempt_node(attempt, agents, named=True) for attempt in tried_by_nobody]
     children += [effect_node(effect, shown, named=True) for effect in done_by_nobody]
     children += teller.questions(asked_by_nobody)
     notes = (*_of_run(run, now), *used, _doubts(effects))
@@ -96,8 +103,8 @@ def _doubts(effects: Sequence[Effect]) -> str:
     return f"{count} effect{'s' if count > 1 else ''} in doubt" if count else ""
 
 
-def attempt_node(attempt: AttemptRecord, *, named: bool = False) -> Node:
-    """An attempt, and how it ended; with the name of its node where that does not stand above it."""
+def attempt_node(attempt: AttemptRecord, agents: Agents = _NONE, *, named: bool = False) -> Node:
+    """An attempt, how it ended, and what it has started; with the name of its node if that does not stand above it."""
     return Node(
         label=f"{attempt.node_path} attempt {attempt.number}" if named else f"attempt {attempt.number}",
         status=attempt.status,
@@ -107,6 +114,7 @@ def attempt_node(attempt: AttemptRecord, *, named: bool = False) -> Node:
             str(attempt.effect) if attempt.status is AttemptStatus.INTERRUPTED else "",
             "authorized" if attempt.authorized_at is not None else "",
         ),
+        children=tuple(agents.get(attempt.attempt_id, ())),
     )
 
 
@@ -208,6 +216,7 @@ class _Teller:
     asked: dict[_Actor, list[Interrupt]]
     done: dict[_Actor, list[Effect]]
     tried: dict[_Actor, list[AttemptRecord]]
+    agents: Agents
     several: set[_Counted]
     """What was visited more than once."""
     shown: Shown
@@ -230,7 +239,9 @@ class _Teller:
     def attempts(self, tried: Sequence[AttemptRecord]) -> list[Node]:
         """How often a body was begun, and how that ended, where there is more to say than that it succeeded."""
         at_once = all(attempt.number == 1 and attempt.status is AttemptStatus.SUCCEEDED for attempt in tried)
-        return [] if at_once else [attempt_node(attempt) for attempt in tried]
+        if at_once:
+            return [each for attempt in tried for each in self.agents.get(attempt.attempt_id, ())]
+        return [attempt_node(attempt, self.agents) for attempt in tried]
 
     def effects(self, done: Iterable[Effect]) -> list[Node]:
         """What was done outside, and where that stands."""

@@ -135,6 +135,14 @@ class RunLedger(Spending, Closing):
         """As `run`."""
         return await self.database.aread(listing.ask_run(run_id))
 
+    def children(self, run_id: str) -> list[Run]:
+        """The runs that a run's attempts have started, such as those of agents, in the order in which they began."""
+        return self.database.read(listing.ask_children(run_id))
+
+    async def achildren(self, run_id: str) -> list[Run]:
+        """As `children`."""
+        return await self.database.aread(listing.ask_children(run_id))
+
     def snapshot(self, run_id: str) -> Snapshot:
         """How a run stands, how many visits it has made, what it used, and what it waits for, at one point."""
         ask = snapshot.ask_snapshot(run_id, self.database.clock_us())

@@ -16,6 +16,7 @@ from langgraph_ext.ledger.rows import at_least, moment, one_of, run_named, run_r
 
 __all__ = [
     "Asked",
+    "ask_children",
     "ask_interrupts",
     "ask_run",
     "ask_runs",
@@ -42,6 +43,16 @@ def ask_run(run_id: str) -> Callable[[Tx], Run]:
     """One run, ready to be read."""
     named = text_or_none(run_id, "run_id") or ""
     return lambda tx: run_record(run_named(tx, named))
+
+
+def ask_children(run_id: str) -> Callable[[Tx], list[Run]]:
+    """The runs that a run has started, ready to be read.
+
+    Raises:
+        NotFound: There is no such run (`run_not_found`).
+    """
+    named = text_or_none(run_id, "run_id") or ""
+    return lambda tx: [run_record(row) for row in tx.all("run_children", run_id=run_named(tx, named)["run_id"])]
 
 
 def ask_runs(

@@ -199,7 +199,7 @@ def test_payloads_can_be_hidden(db: Path, args: list[str]) -> None:
 def test_show_gives_programs_everything(db: Path) -> None:
     """Run, visits and interrupts, the payloads in full."""
     found = documents(db, "show", "aa-done")
-    assert {"run", "usage", "visits", "attempts", "interrupts", "effects"} == set(found)
+    assert {"run", "usage", "visits", "attempts", "interrupts", "effects", "agents"} == set(found)
     assert "succeeded" == found["run"]["status"]
     paths = ["load", "price", "price", "review/ask", "review", "ship"]
     assert sorted(paths) == sorted(visit["node_path"] for visit in found["visits"])
