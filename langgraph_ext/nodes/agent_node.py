@@ -67,7 +67,8 @@ class AgentNode(Runnable[Any, Any]):
         on_failure: What an agent run that ends without an answer is: an error of the node, or an update with what there
             is, and a last message that says so.
         options: `limits`, `deadlines`, `tool_policies`, `hooks`, `compaction`, `retry`, `parallel_tools`,
-            `description`; as in `AgentSpec`.
+            `description`; as in `AgentSpec`. With `Limits(on_limit="ask")` a person is asked at a limit, with
+            `"finish"` an agent run that has reached one ends as with `on_failure="return"`.
 
     Raises:
         SpecInvalid: The agent cannot be compiled; every reason is told.
@@ -186,7 +187,8 @@ class AgentNode(Runnable[Any, Any]):
         run = at.run
         assert run is not None, "it was driven"
         if run.status is not AgentStatus.SUCCEEDED:
-            if self._on_failure == "raise":
+            finishes = run.status is AgentStatus.EXHAUSTED and self.spec.limits.on_limit == "finish"
+            if self._on_failure == "raise" and not finishes:
                 raise AgentRunFailed(
                     f"agent {self.name!r} ended {run.status} ({run.reason}): {run.message or 'no more is known'}; see "
                     f"langgraph-ext show {run.agent_run_id}",

@@ -130,7 +130,9 @@ def test_programs_are_told_all_of_an_agent_run(written: Path) -> None:
     """With its payloads whole; messages as langchain-core writes them."""
     told = json.loads(ask(written, "show", "doubt", "--json", "--transcript")[1])
 
-    assert ["run", "agent_run", "tasks", "operations", "slots", "tickets", "doubts", "requests", "transcript"] == list(told)
+    assert ["run", "agent_run", "tasks", "operations", "slots", "tickets", "doubts", "requests", "transcript"] == list(
+        told
+    )
     assert ("agent:doubt-000001", "running", ["doubt-000004"]) == (
         told["run"]["thread_id"],
         told["agent_run"]["status"],
