@@ -158,8 +158,9 @@ def request_named(tx: Tx, request_id: str) -> Request:
 
 def requests_of(tx: Tx, root_id: str, *, pending: bool = False) -> list[Request]:
     """The requests of a tree, the oldest first; `pending`: those that nobody has answered."""
-    rows = tx.all("agent_requests_open" if pending else "agent_requests_of_tree", root_id=root_id)
-    return [_read(row) for row in rows]
+    if pending:
+        return [_read(row) for row in tx.all("agent_requests_open", root_id=root_id)]
+    return [_read(row) for row in tx.all("agent_requests_of_tree", root_id=root_id)]
 
 
 def _read(row: Row) -> Request:
