@@ -49,8 +49,8 @@ def look_back(tx: Tx, row: Row | None) -> Before | None:
         return None
     tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=row["agent_run_id"]))
     first = next(each for each in tasks if each.agent_run_id == row["agent_run_id"] and each.parent_operation is None)
-    newest = tx.one("agent_task_of_context", context_id=first.context_id)
-    if newest["agent_task_id"] != first.agent_task_id:
+    newest = tx.maybe("agent_task_of_context", context_id=first.context_id)
+    if newest is not None and newest["agent_task_id"] != first.agent_task_id:
         return None
     rows = stored_messages(tx, first.context_id)
     return Before(

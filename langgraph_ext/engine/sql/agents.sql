@@ -186,10 +186,8 @@ UPDATE agent_task SET state = 'ready', condition = NULL, ready_seq = :ready_seq,
 WHERE agent_task_id = :agent_task_id AND state = 'waiting';
 
 -- name: agent_task_of_context
--- The newest that goes on with a history, or began it.
-SELECT * FROM agent_task WHERE context = :context_id OR agent_task_id = :context_id
-ORDER BY agent_task_id DESC
-LIMIT 1;
+-- The newest that goes on with a history that another one has begun.
+SELECT agent_task_id FROM agent_task WHERE context = :context_id ORDER BY agent_task_id DESC LIMIT 1;
 
 -- name: agent_task_behind
 -- Where the next one begins that goes on with a history.
