@@ -11,8 +11,9 @@ of one query are the `VALUES` of its `WITH`, so that what it asks of each is com
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 __all__ = ["Append", "joinable", "joined", "values_of"]
@@ -69,9 +70,10 @@ def joined(counted: tuple[tuple[str, int], ...]) -> str:
     return f"{head} WITH {', '.join(rows)} {' UNION ALL '.join(selects)}"
 
 
-def values_of(sql: str, append: Append) -> Iterator[Any]:
+def values_of(sql: str, append: Append) -> Iterable[Any]:
     """The parameters of one append in the joined statement."""
-    return map(append.params.__getitem__, _parts_of(sql).names)
+    values: Iterable[Any] = _parts_of(sql).values(append.params)
+    return values
 
 
 class _Parts(NamedTuple):
@@ -79,6 +81,8 @@ class _Parts(NamedTuple):
     """What stands behind WITH: a name and its columns."""
     names: tuple[str, ...]
     """Of the parameters, in their order."""
+    values: Callable[[Mapping[str, Any]], Any]
+    """The parameters, in their order."""
     head: str
     select: str
 
@@ -87,4 +91,5 @@ class _Parts(NamedTuple):
 def _parts_of(sql: str) -> _Parts:
     found = _FORM.fullmatch(" ".join(re.sub(r"--.*", "", sql).split()))
     assert found is not None, f"no query to append with: {sql}"
-    return _Parts(found["new"], tuple(_PARAMETER.findall(found["row"])), found["head"], found["select"])
+    names = tuple(_PARAMETER.findall(found["row"]))
+    return _Parts(found["new"], names, itemgetter(*names), found["head"], found["select"])

@@ -296,17 +296,11 @@ class Lane:
 
     def _answer(self, group: list[Queued], own: Queued | None) -> None:
         """Wake whoever was answered, but those that may sleep on."""
-        awake: list[Queued] = []
-        asleep: list[Queued] = []
-        rouses = False
-        for call in group:
-            (asleep if call.lingers else awake).append(call)
-            rouses = rouses or call.rouses
-        if rouses:
-            awake += asleep
-        else:
+        asleep = [call for call in group if call.lingers]
+        if asleep and not any(call.rouses for call in group):
             self._asleep = asleep
-        _wake_callers(awake, own)
+            group = [call for call in group if not call.lingers]
+        _wake_callers(group, own)
 
     def _put_back(self, group: list[Queued], own: Queued | None) -> None:
         """What an interrupted leader left unsettled goes back to the front of the queue, in its order."""
@@ -323,9 +317,8 @@ class Lane:
             return
         if heir.turn is None:
             self._wake.put(True)
-        elif heir.turn.locked():
-            with suppress(RuntimeError):  # somebody else woke it in between
-                heir.turn.release()
+        else:
+            _wake_caller(heir.turn)
 
     def _withdraw(self, call: Queued) -> None:
         """The caller was interrupted: take its call back unless it has begun, and let go of the lead if it had it."""
@@ -377,13 +370,21 @@ def _wake_callers(group: list[Queued], own: Queued | None) -> None:
     for call in group:
         if not call.finished or call is own:
             continue
-        if call.loop is not None:
+        if call.turn is not None:
+            _wake_caller(call.turn)
+        elif call.loop is not None:
             loops.setdefault(call.loop, []).append(call)
-        elif call.turn is not None and call.turn.locked():
-            with suppress(RuntimeError):  # somebody else woke it in between
-                call.turn.release()
     for loop, calls in loops.items():
         tell(loop, _settle_futures, loop, calls)
+
+
+def _wake_caller(turn: threading.Lock) -> None:
+    """Wake one that waits in a thread of its own, unless it was woken already."""
+    if turn.locked():
+        try:  # noqa: SIM105 - at every commit, for each of its callers: suppress() takes three calls
+            turn.release()
+        except RuntimeError:  # somebody else woke it in between
+            pass
 
 
 def _settle_futures(loop: asyncio.AbstractEventLoop, calls: list[Queued]) -> None:

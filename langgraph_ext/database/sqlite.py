@@ -106,13 +106,9 @@ class SqliteBackend:
 
     def _run_at_once(self, connection: WriteConnection, group: list[Queued]) -> bool:
         """Run a group of appends as one statement; False if it is none, or the data are refused."""
-        appends: list[Append] = []
-        for call in group:
-            if call.append is None or call.attempted:
-                return False
-            appends.append(call.append)
+        appends = [call.append for call in group if call.append is not None and not call.attempted]
         count = len(group)
-        if count > _JOINED or not joinable(appends):
+        if len(appends) < count or count > _JOINED or not joinable(appends):
             return False
         statement, values = self._joined(appends)
         for call in group:

@@ -165,7 +165,7 @@ class Attached:
 
     def goes_on(self, config: RunnableConfig, address: Address, checkpoint_id: str) -> None:
         """A root checkpoint is about to be stored: its invocation, if it has one, is known by it from here on."""
-        if self.any and not address.checkpoint_ns:
+        if not address.checkpoint_ns:
             invocation = self.of(config, address.thread_id, address.checkpoint_id)
             if invocation is not None:
                 invocation.root_ids.add(checkpoint_id)

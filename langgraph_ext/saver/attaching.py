@@ -133,8 +133,8 @@ class Attaching:
         checkpoint: Checkpoint,
         metadata: Mapping[str, Any],
     ) -> Request | None:
-        """What a run begins with that a root checkpoint may begin; None if nothing is known of that."""
-        if address.checkpoint_ns or not host.from_graph(config):
+        """What a run begins with that a running graph's root checkpoint may begin; None if nothing is known of that."""
+        if address.checkpoint_ns:
             return None
         if invocation is not None and invocation.request is not None:
             # its own, whatever the source: one that goes on has no key, and under "exit" no input is ever stored
@@ -203,12 +203,8 @@ def epoch_of(invocation: Invocation | None) -> int | None:
     return None if invocation is None or invocation.lease is None else invocation.lease.epoch
 
 
-def epoch_of_put(
-    invocation: Invocation | None, config: RunnableConfig, address: Address, metadata: Mapping[str, Any]
-) -> int | None:
-    """Under which epoch a put is made; None if anybody may make it."""
-    if not host.from_graph(config):
-        return None
+def epoch_of_put(invocation: Invocation | None, address: Address, metadata: Mapping[str, Any]) -> int | None:
+    """Under which epoch a running graph's put is made; None if anybody may make it."""
     epoch = epoch_of(invocation)
     if epoch is not None:
         return epoch

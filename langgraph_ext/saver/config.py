@@ -5,15 +5,17 @@ Every check of input stands here, before anything is encoded or written.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import CheckpointMetadata, get_checkpoint_metadata
+from langgraph.checkpoint.base import EXCLUDED_METADATA_KEYS, CheckpointMetadata, get_checkpoint_metadata
 
 from langgraph_ext import canonical
 from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.saver import host
 
 __all__ = ["Address", "address_of", "check_serde", "config_of", "encode_metadata", "needle_of", "text"]
 
@@ -97,18 +99,38 @@ def encode_metadata(config: RunnableConfig, metadata: CheckpointMetadata) -> tup
     Raises:
         InvalidArgument: Some part is not JSON; the message holds its path.
     """
-    merged: dict[str, Any] = get_checkpoint_metadata(config, metadata)  # type: ignore[assignment]
-    if len(merged) != len(metadata):
-        merged = {key: value for key, value in merged.items() if key in metadata or not key.startswith(_CREDENTIALS)}
+    merged: Mapping[str, Any] = (
+        metadata if type(metadata) is dict and _adds_nothing(config) else _merged(config, metadata)
+    )
     try:
         data = canonical.encode_plain(merged, where="metadata")
+        if merged is metadata and b"\\u0000" in data:  # LangGraph leaves it out of text
+            merged = _merged(config, metadata)
+            data = canonical.encode_plain(merged, where="metadata")
     except TypeError as error:
         raise InvalidArgument(f"put: {error}; keep metadata to what JSON can hold") from error
     run_id = merged.get("run_id")
     return data, str(run_id) if isinstance(run_id, str | int | UUID) else None
 
 
+_NEVER_ADDED = frozenset((*EXCLUDED_METADATA_KEYS, *host.KEYS))
+"""Keys of configs that LangGraph adds to no metadata."""
+
 _CREDENTIALS = ("langgraph_auth_", "langgraph_request_id")
+
+
+def _adds_nothing(config: RunnableConfig) -> bool:
+    """Whether a config has no key to add: so it is within most graphs, and asking is cheaper than merging."""
+    given: Mapping[str, Any] = config.get("metadata") or {}
+    maps = given.maps if isinstance(given, ChainMap) else (given,)
+    return _NEVER_ADDED.issuperset(config["configurable"]) and all(map(_NEVER_ADDED.issuperset, maps))
+
+
+def _merged(config: RunnableConfig, metadata: CheckpointMetadata) -> dict[str, Any]:
+    merged: dict[str, Any] = get_checkpoint_metadata(config, metadata)  # type: ignore[assignment]
+    if len(merged) != len(metadata):
+        return {key: value for key, value in merged.items() if key in metadata or not key.startswith(_CREDENTIALS)}
+    return merged
 
 
 def needle_of(filter: Mapping[str, Any]) -> bytes:

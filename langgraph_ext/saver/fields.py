@@ -61,6 +61,8 @@ class Base(NamedTuple):
     """Of `versions`, in their order."""
     nodes: list[str]
     """Of `seen`, in their order."""
+    most: int
+    """So many entries may differ from it until another base is the better choice."""
 
 
 class Difference(NamedTuple):
@@ -100,7 +102,13 @@ def base_of(fields: Mapping[str, Any]) -> Base | None:
         kinds.update(map(type, each.values()))
     if kinds != {str}:
         return None
-    return Base(dict(versions), {node: dict(each) for node, each in seen.items()}, list(versions), list(seen))
+    return Base(
+        versions=dict(versions),
+        seen={node: dict(each) for node, each in seen.items()},
+        channels=list(versions),
+        nodes=list(seen),
+        most=isqrt(6 * (len(versions) + len(seen))),
+    )
 
 
 def difference(fields: Mapping[str, Any], base: Base) -> Difference | None:
@@ -116,7 +124,7 @@ def difference(fields: Mapping[str, Any], base: Base) -> Difference | None:
     newer_seen = _changed(seen, base.seen, base.nodes)
     if newer is None or newer_seen is None:
         return None
-    if len(newer) + len(newer_seen) > isqrt(6 * len(base.channels + base.nodes)):
+    if len(newer) + len(newer_seen) > base.most:
         return None
     return Difference(newer, newer_seen)
 
@@ -162,7 +170,8 @@ def decode_fields(body: bytes, base: bytes | None = None) -> dict[str, Any]:
 def _encode(fields: Mapping[str, Any]) -> bytes:
     try:
         body = canonical.encode_exact(fields, where="checkpoint")
-        if body.count(b"null") != list(fields.values()).count(None):  # a name, or a number that JSON cannot hold
+        nulls = body.count(b"null")
+        if nulls and nulls != list(fields.values()).count(None):  # a name, or a number that JSON cannot hold
             body = canonical.encode_plain(fields, where="checkpoint")
     except TypeError as error:
         raise InvalidArgument(f"put: {error}; versions are numbers or text, channel and node names are text") from error

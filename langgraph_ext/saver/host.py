@@ -28,6 +28,7 @@ __all__ = [
     "CONTROL_CHANNELS",
     "DELTA_COUNTERS",
     "ERROR_SOURCE_NODE",
+    "KEYS",
     "NULL_TASK",
     "SCHEDULED",
     "TASKS",
@@ -95,6 +96,10 @@ _INSIDE = "__pregel_task_id"
 _STRICT = "__pregel_strict_resume"
 TASKS = "__pregel_tasks"
 """Channel of the tasks that `Send` has scheduled."""
+
+_OTHERS = ("cache", "read", "resume_map", "resuming", "runner_submit", "send", "stream")
+KEYS = (_RUNTIME, _SAVER, _SCRATCHPAD, _DURABILITY, _CALL, _INSIDE, _STRICT, *(f"__pregel_{key}" for key in _OTHERS))
+"""Keys of configs that LangGraph keeps to itself, most of them."""
 
 _BRANCH, _JOIN, _START = "branch:to:", "join:", "__start__"
 _ENDS = ("__end__", "__previous__")

@@ -93,6 +93,7 @@ def prepare(
     *,
     parent: RecentPut | None,
     refuses: bool,
+    from_graph: bool,
     epoch: int | None,
     dumps: values.Dumps,
     stored_us: int,
@@ -108,6 +109,7 @@ def prepare(
         new_versions: The channels to encode; the parent should have the others.
         parent: If it is remembered.
         refuses: Whether a running graph's second child of its parent is refused.
+        from_graph: Whether a running graph puts it.
         epoch: Under which epoch it is made (fences.py).
         dumps: The serde's encoder.
         stored_us: When: microseconds since the epoch, UTC.
@@ -141,7 +143,17 @@ def prepare(
         "metadata": encoded_metadata,
     }
     goes_on = host.may_go_on(held)
-    step = attribute(columns, config, checkpoint, metadata, parent, goes_on=goes_on, request=request, epoch=epoch)
+    step = attribute(
+        columns,
+        config,
+        checkpoint,
+        metadata,
+        parent,
+        from_graph=from_graph,
+        goes_on=goes_on,
+        request=request,
+        epoch=epoch,
+    )
     put = Put(step, epoch, columns, config, metadata, refuses, not goes_on, own_fields, packed)
     planned = None if parent is None else _below(put, parent)
     return planned or whole(put, dumps)
@@ -161,11 +173,12 @@ def _below(put: Put, parent: RecentPut) -> Below | None:
     columns, held, packed = put.columns, put.fields, put.packed
     base = parent.base
     apart = None if base is None else fields.difference(held, base)
-    if apart is not None:
-        packed = packed._replace(inherits_base=True)
-    elif (base := fields.base_of(held)) is not None:
+    inherits_base = apart is not None
+    if apart is None and (base := fields.base_of(held)) is not None:
         packed, apart = packed._replace(base=fields.encode_base(base)), fields.NOTHING
-    layout = values.lay_out(packed, columns["checkpoint_id"], columns["parent_id"], parent.places)
+    layout = values.lay_out(
+        packed, columns["checkpoint_id"], columns["parent_id"], parent.places, inherits_base=inherits_base
+    )
     if layout is None:
         return None
     stored, row = _laid_out(columns, layout, base)

@@ -101,7 +101,8 @@ class Putting(Attaching, Settling):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> puts.Below | puts.Whole:
-        invocation = self._invocation_of(config, address)
+        invocation = self._invocation_of(config, address) if self.attached.any else None
+        from_graph = host.from_graph(config)
         return puts.prepare(
             address,
             config,
@@ -110,8 +111,9 @@ class Putting(Attaching, Settling):
             new_versions,
             parent=self.recent.find(*address),
             refuses=self.concurrency == "refuse",
-            epoch=epoch_of_put(invocation, config, address, metadata),
-            request=self._request_of_put(invocation, config, address, checkpoint, metadata),
+            from_graph=from_graph,
+            epoch=epoch_of_put(invocation, address, metadata) if from_graph else None,
+            request=(self._request_of_put(invocation, config, address, checkpoint, metadata) if from_graph else None),
             dumps=self.serde.dumps_typed,
             stored_us=self.database.clock_us(),
         )

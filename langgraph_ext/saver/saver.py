@@ -168,7 +168,8 @@ class LedgerSaver(Removal, Putting, Writing, Closing):
         """
         self.database.check()
         address = address_of(config, method="put")
-        self.attached.goes_on(config, address, checkpoint["id"])
+        if self.attached.any:
+            self.attached.goes_on(config, address, checkpoint["id"])
         if self.observer:
             self.observer.begin(self.ledger)
         try:
@@ -191,7 +192,8 @@ class LedgerSaver(Removal, Putting, Writing, Closing):
         """As `put`."""
         self.database.check()
         address = address_of(config, method="put")
-        self.attached.goes_on(config, address, checkpoint["id"])
+        if self.attached.any:
+            self.attached.goes_on(config, address, checkpoint["id"])
         if self.observer:
             await self.observer.abegin(self.ledger)
         try:

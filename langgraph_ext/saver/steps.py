@@ -29,6 +29,7 @@ def attribute(
     metadata: CheckpointMetadata,
     parent: RecentPut | None,
     *,
+    from_graph: bool,
     goes_on: bool,
     request: Request | None,
     epoch: int | None,
@@ -41,11 +42,11 @@ def attribute(
         checkpoint: What is put.
         metadata: Its metadata.
         parent: Its parent, if that is remembered.
+        from_graph: Whether a running graph puts it.
         goes_on: Whether it holds what starts tasks.
         request: What a run begins with that it begins.
         epoch: Under which epoch it is made.
     """
-    from_graph = host.from_graph(config)
     if host.TASKS in checkpoint.get("channel_values", {}):
         columns["sends"] = facts.sends_of(checkpoint["channel_values"])
     if columns["checkpoint_ns"]:

@@ -18,7 +18,7 @@ from langgraph_ext.saver.config import Address, text
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.fences import fence
 from langgraph_ext.saver.identity import Seen
-from langgraph_ext.saver.writes import answers_in, are_partial, are_regular, encode_writes
+from langgraph_ext.saver.writes import answers_in, are_partial, encode_writes
 
 __all__ = ["TaskWrites", "may_linger", "prepare", "store"]
 
@@ -50,6 +50,7 @@ def prepare(
     serde: SerializerProtocol,
     seen: Seen,
     epoch: int | None,
+    regular: bool,
     stored_us: int,
     started_us: int | None = None,
     timed_out: tuple[str, ...] = (),
@@ -65,6 +66,7 @@ def prepare(
         serde: The saver's.
         seen: Where tasks were seen.
         epoch: Under which epoch they are stored; None if under no lease.
+        regular: What `are_regular` says of them.
         stored_us: When: microseconds since the epoch, UTC.
         started_us: When the task began, if that is known.
         timed_out: Attempts of the task that were cancelled by the timeout which they tell of.
@@ -78,7 +80,7 @@ def prepare(
     if not (type(task_id) is type(task_path) is str and (task_id + task_path).isascii()):
         task_id, task_path = text(task_id, "task_id", "put_writes"), text(task_path, "task_path", "put_writes")
     body, data = encode_writes(writes, serde.dumps_typed)
-    from_graph, regular = host.from_graph(config), are_regular(writes)
+    from_graph = host.from_graph(config)
     event = facts.event_of(writes, task_id, task_path, regular=regular) if from_graph else None
     answers = None if regular else answers_in(writes, task_id)
     row: dict[str, object] = {

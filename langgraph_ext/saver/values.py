@@ -14,7 +14,7 @@ How values are laid out is decided here alone; others walk from source to source
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -75,17 +75,14 @@ class Packed(NamedTuple):
     """The others encoded as well, in case the parent has not."""
     base: bytes | None = None
     """A base that this put writes."""
-    inherits_base: bool = False
-    """Whether it needs the parent's base."""
 
 
-def pack(values: Mapping[str, Any], versions: Mapping[str, Any], new: Iterable[str], dumps: Dumps) -> Packed:
+def pack(values: Mapping[str, Any], versions: Mapping[str, Any], new: Container[str], dumps: Dumps) -> Packed:
     """Encode what is new, and whatever no channel's name stands for; before the transaction, in the caller's thread."""
-    fresh = {*new, MORE}
     encoded: list[tuple[str, str, bytes]] = []
     others: dict[str, Any] = {}
     for channel, value in values.items():
-        if channel in fresh:
+        if channel in new or channel == MORE:
             encoded.append((channel, *dumps(value)))
         else:
             others[channel] = value
@@ -98,11 +95,23 @@ def pack_all(packed: Packed, dumps: Dumps) -> Packed:
 
 
 def lay_out(
-    packed: Packed, checkpoint_id: str, parent_id: str | None, parent: Places | None
+    packed: Packed,
+    checkpoint_id: str,
+    parent_id: str | None,
+    parent: Places | None,
+    *,
+    inherits_base: bool = False,
 ) -> tuple[Places, bytes] | None:
     """Where each value goes, given the places of the parent (None when there is no parent, or it is not stored).
 
     Nothing is inherited from the put's own id, which a parent may point at when the put takes another's place.
+
+    Args:
+        packed: The values.
+        checkpoint_id: The put's.
+        parent_id: The parent's.
+        parent: The parent's places.
+        inherits_base: Whether the put needs the parent's base.
 
     Returns:
         The places of this put, and its own data; None if the parent lacks a value, at its version, that is not encoded.
@@ -111,9 +120,9 @@ def lay_out(
     encoded = packed.encoded
     if packed.base is not None:
         encoded = [*encoded, (BASE, "", packed.base)]
-    if packed.others or packed.inherits_base:
-        known = _inherit(packed, checkpoint_id, parent_id, parent, places)
-        if len(known) < len(packed.others) + packed.inherits_base:
+    if packed.others or inherits_base:
+        known = _inherit(packed, checkpoint_id, parent_id, parent, places, inherits_base)
+        if len(known) < len(packed.others) + inherits_base:
             if packed.spare is None:
                 return None
             spare = [(channel, *value) for channel, value in packed.spare.items() if channel not in known]
@@ -136,7 +145,12 @@ def _digest(data: bytes) -> str:
 
 
 def _inherit(
-    packed: Packed, checkpoint_id: str, parent_id: str | None, parent: Places | None, places: Places
+    packed: Packed,
+    checkpoint_id: str,
+    parent_id: str | None,
+    parent: Places | None,
+    places: Places,
+    inherits_base: bool,
 ) -> set[str]:
     """Take over the parent's places of the values that have not changed, and of its base; returns their channels."""
     known: set[str] = set()
@@ -146,11 +160,10 @@ def _inherit(
         if home == checkpoint_id:
             continue
         for channel, place in part.items():
-            version = place[0]
-            if channel == BASE:
-                inherits = packed.inherits_base
+            if channel in others:
+                inherits = place[0] is not None and place[0] == versions.get(channel)
             else:
-                inherits = channel in others and version is not None and version == versions.get(channel)
+                inherits = inherits_base and channel == BASE
             if inherits:
                 places.setdefault(home, {})[channel] = place
                 known.add(channel)

@@ -16,6 +16,7 @@ Two kinds of writes are stored and not shown, for LangGraph would take them for 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from langgraph.checkpoint.base import WRITES_IDX_MAP, PendingWrite, writes_sort_key
@@ -33,11 +34,12 @@ Slot = tuple[str, str, int]
 
 
 _SPECIAL = WRITES_IDX_MAP.keys()
+_CHANNEL = itemgetter(0)
 
 
 def are_regular(writes: Sequence[tuple[str, Any]]) -> bool:
     """Whether none of them goes to a special channel (an error, an interrupt, a resume, a scheduled call)."""
-    return _SPECIAL.isdisjoint([channel for channel, _ in writes])
+    return _SPECIAL.isdisjoint(map(_CHANNEL, writes))
 
 
 def are_partial(writes: Sequence[tuple[str, Any]]) -> bool:

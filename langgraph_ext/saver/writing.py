@@ -23,6 +23,7 @@ from langgraph_ext.saver.identity import Seen
 from langgraph_ext.saver.settling import Settling
 from langgraph_ext.saver.staging import beside
 from langgraph_ext.saver.timeouts import Timeouts
+from langgraph_ext.saver.writes import are_regular
 
 __all__ = ["Writing"]
 
@@ -96,7 +97,8 @@ class Writing(Attaching, Settling):
     def _prepare_writes(
         self, address: Address, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
     ) -> task_writes.TaskWrites:
-        invocation = self._invocation_of(config, address)
+        invocation = self._invocation_of(config, address) if self.attached.any else None
+        regular = are_regular(writes)
         return task_writes.prepare(
             address,
             config,
@@ -107,7 +109,10 @@ class Writing(Attaching, Settling):
             seen=self.seen,
             epoch=epoch_of(invocation),
             started_us=None if invocation is None else invocation.started.pop(task_id, None),
-            timed_out=self.timeouts.ended((address.thread_id, address.checkpoint_id, task_id), writes),
+            regular=regular,
+            timed_out=(
+                () if regular else self.timeouts.ended((address.thread_id, address.checkpoint_id, task_id), writes)
+            ),
             stored_us=self.database.clock_us(),
         )
 

@@ -59,6 +59,7 @@ class Story:
             serde=self.saver.serde,
             seen=self.saver.seen,
             epoch=None,
+            regular=True,
             stored_us=1,
         )
         assert written.append is not None
@@ -75,6 +76,7 @@ class Story:
             metadata(1),
             {"a": 2},
             refuses=True,
+            from_graph=False,
             epoch=None,
             parent=self.saver.recent.find("t", "", cid(0)),
             dumps=self.saver.serde.dumps_typed,

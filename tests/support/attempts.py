@@ -85,6 +85,7 @@ def store_writes(tx: Tx, *staged: Staged) -> None:
         serde=JsonPlusSerializer(),
         seen=Seen(),
         epoch=None,
+        regular=True,
         stored_us=NOW_US,
     )
     beside(tx, partial(task_writes.store, written=written), staged, now_us=NOW_US + 1)
