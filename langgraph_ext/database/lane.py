@@ -8,7 +8,8 @@ Whoever finds nobody leading leads: a sync caller in its own thread (no hop), an
 thread. A leader commits a bounded snapshot of the queue as one group, wakes its members (one wake-up a loop and group),
 and hands the lead to a waiting caller, so no caller serves others for ever. A caller that may linger waits a little for
 company before it leads; joined, it sleeps on until the next leader goes to the disk, unless somebody waits for it. A
-caller is answered when its group is committed and synced, never before.
+caller that leads waits a little for others where many graphs run at once (company.py). A caller is answered when its
+group is committed and synced, never before.
 
 Sync callers are bounded by their threads, async callers by `_OUTSTANDING` a loop.
 """
@@ -19,6 +20,7 @@ import asyncio
 import os
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,6 +28,7 @@ from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
 from langgraph_ext.database.appends import Append
+from langgraph_ext.database.company import Company, Crowd
 from langgraph_ext.database.forks import Ancestry
 from langgraph_ext.database.loops import Answer, tell
 from langgraph_ext.database.tx import Tx
@@ -47,32 +50,8 @@ _LOOK_AGAIN_SECONDS = 0.1
 _LINGER_SECONDS = 0.001
 """How long a lingering call waits at most: for company and, once joined, for a better moment to wake up."""
 
-_PASSED_OVER = 64
-"""Most chances to linger that are passed over after it was in vain."""
-
-
-class Company:
-    """Whether lingering is worth it: after each wait in vain, twice as many chances are passed over.
-
-    Some graphs never bring company in time: LangGraph holds the next put back until the writes are stored when a
-    DeltaChannel or an error handler is involved, and parallel nodes end one by one. Races on the counters are harmless.
-    """
-
-    def __init__(self) -> None:
-        self._in_vain = 0
-        self._pass_over = 0
-
-    def expected(self) -> bool:
-        """Whether the next call should linger."""
-        if self._pass_over > 0:
-            self._pass_over -= 1
-            return False
-        return True
-
-    def came(self, company: bool) -> None:
-        """Learn from a wait that is over."""
-        self._in_vain = 0 if company else min(_PASSED_OVER, self._in_vain * 2 or 1)
-        self._pass_over = self._in_vain
+_CROWD_SECONDS = 0.001
+"""How long a leader waits for a crowd."""
 
 
 class Queued:
@@ -143,6 +122,7 @@ class Lane:
         self._committing: int | None = None
         self._calls: deque[Queued] = deque()
         self._company = Company()
+        self._crowd = Crowd()
         self._asleep: list[Queued] = []
         """Lingering calls that were answered; only for the holder of `_lead`."""
         self._closed = False
@@ -260,6 +240,8 @@ class Lane:
         """Lead until `own` is answered (one group, for the writer thread), then let go of the lead."""
         group: list[Queued] = []
         try:
+            if own is not None and self._crowd.is_late(len(self._calls)):
+                time.sleep(_CROWD_SECONDS)
             while True:
                 self._commit_group(group, own)
                 if own is None or own.finished:
@@ -281,6 +263,7 @@ class Lane:
             while calls and len(group) < _GROUP:
                 group.append(calls.popleft())
         if group:
+            self._crowd.came([call.append for call in group])
             asleep, self._asleep = self._asleep, []
             if asleep:
                 # Now, as this thread is about to wait for the disk: when their commit ended, all that waited for it
