@@ -22,7 +22,7 @@ PYTEST := $(RUN) pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test faults check bench bench-agents bench-react coverage clean
+.PHONY: help demo test faults check bench bench-agents bench-react bench-compare coverage clean
 
 ## demo      the main job on real input: killed twice, resumed, approved; each order is charged once
 demo: .venv/.for-demo
@@ -54,6 +54,10 @@ bench-agents: .venv/.for-dev
 ## bench-react   turns of a ReAct agent beside those of LangChain's create_agent
 bench-react: .venv/.for-dev
 	$(RUN) bench.react $(ARGS)
+
+## bench-compare  what crashes, doubled answers and cancelled turns do to an AgentNode, and to create_agent
+bench-compare: .venv/.for-dev
+	$(RUN) bench.compare $(ARGS)
 
 ## coverage  branch coverage of the package; reported, not a gate
 coverage: .venv/.for-dev

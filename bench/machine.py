@@ -6,6 +6,7 @@ import os
 import platform
 import sqlite3
 import subprocess
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -28,11 +29,11 @@ def machine(root: Path) -> dict[str, str]:
     }
 
 
-def versions() -> dict[str, str]:
+def versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:
     """Python, SQLite and the packages that take part."""
     found = {"Python": f"{platform.python_implementation()} {platform.python_version()}"}
     found["SQLite"] = sqlite3.sqlite_version
-    return found | {package: version(package) for package in _PACKAGES}
+    return found | {package: version(package) for package in packages}
 
 
 def file_system(folder: Path) -> str:
