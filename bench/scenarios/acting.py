@@ -16,6 +16,9 @@ __all__ = ["Act", "Seen", "act"]
 
 Gate = Callable[[], object]
 
+_PATIENCE = 0.3
+"""How many seconds after an effect somebody gives up: time enough to store its result."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
@@ -34,8 +37,8 @@ class Act:
     """It does nothing."""
     stream: bool = False
     """It shows tokens meanwhile."""
-    cancel_after: float | None = None
-    """It gives up after so many seconds."""
+    cancel_after: int | None = None
+    """It gives up some time after this effect, by its number from 1."""
     operator: bool = False
     """A person answers all that is asked: what became of a payment, after looking into the file; yes to the rest."""
     kill_after: int | None = None
@@ -113,7 +116,8 @@ def _do(app: App, given: Any, wanted: Act, operator: _Operator) -> None:
     if wanted.look:
         return
     if wanted.cancel_after is not None:
-        app.cancelled(given, wanted.cancel_after)
+        least, effects = wanted.cancel_after, operator.place.effects
+        app.cancelled(given, lambda: len(effects.effects()) >= least, _PATIENCE)
     elif wanted.stream:
         app.streamed(given)
     else:

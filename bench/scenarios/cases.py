@@ -78,7 +78,7 @@ class Case:
 
         def act(order: str) -> str:
             place.effects.record(order)
-            if kill_after is not None and len(place.effects.effects()) == kill_after:
+            if kill_after is not None and len(place.effects.effects()) >= kill_after:
                 kill_myself()
             return receipt(order)
 

@@ -149,8 +149,8 @@ SCENARIOS = {
         Scenario(
             number=9,
             asked="A turn is cancelled in the middle of a batch, then a new message: is the history valid?",
-            does="Of two payments one is made after 0.1 s; the other takes 5 s, and the turn is cancelled after "
-            "1 s. Then the user says something else. Looked at are the messages of the next request to the "
+            does="Of two payments one is made after 0.1 s, the other takes 5 s. The turn is cancelled 0.3 s after "
+            "the first. Then the user says something else. Looked at are the messages of the next request to the "
             "model. Always in the async form: a sync invocation cannot be cancelled.",
             why="OpenAI and Anthropic refuse a request in which a tool call has no result right behind it, so "
             "the thread cannot go on.",

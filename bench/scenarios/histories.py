@@ -27,7 +27,7 @@ def cut_off(side: Side, folder: Path, form: Form) -> Found:
     case = Case(orders=("12", "3456"), seconds=(0.0,), script=cuts_off)
     stage = Stage(side, case, folder / side.name, form)
     seen = stage.seen(Act(say="Pay the orders.", stream=True))
-    executed = list(stage.place.effects.counts())
+    executed = sorted(stage.place.effects.counts())
     told = f"{len(executed)} of 2 calls run"
     told += f", with {' and '.join(map(repr, executed))}" if executed else ""
     if seen.error:
@@ -47,7 +47,7 @@ def cancelled(side: Side, folder: Path, form: Form) -> Found:
     del form  # a sync invocation cannot be cancelled
     case = Case(orders=("quick", "slow"), seconds=(0.1, 5.0), script=batch)
     stage = Stage(side, case, folder / side.name, "async")
-    stage.seen(Act(say="Pay the orders.", cancel_after=1.0))
+    stage.seen(Act(say="Pay the orders.", cancel_after=1))
     seen = stage.seen(Act(say="Never mind. What is paid?", operator=True))
     asked = calls_of(stage.place.model_log)[-1].messages
     missing = without_result(asked)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from textwrap import wrap
+from textwrap import fill, wrap
 from typing import Any
 
 from bench.scenarios.catalogue import SCENARIOS, Played
 from bench.scenarios.sides import Form
 
-__all__ = ["HEAD", "as_json", "lines_of", "markdown"]
+__all__ = ["HEAD", "OPERATOR", "as_json", "columns", "lines_of", "markdown"]
 
 HEAD = ("what was asked", "create_agent", "AgentNode")
+"""What stands above the columns, but for the numbers."""
 
 OPERATOR = (
     "AgentNode asks a person about a call of which nobody knows whether it acted. Here the script answers: it looks "
@@ -96,9 +97,17 @@ def markdown(rows: Sequence[Played], versions: Mapping[str, str], form: Form, da
     blocks += [_INTRODUCTION.format(saver=saver), "## What happens", table, _READING, "## Run it", _RUNNING]
     blocks += ["## The scenarios"]
     for each in SCENARIOS.values():
-        blocks += [f"**{each.number}. {_first(each.asked)}**", f"{each.does}\n\n*Why it matters.* {each.why}"]
+        blocks += [
+            f"**{each.number}. {_first(each.asked)}**",
+            _filled(each.does),
+            _filled(f"*Why it matters.* {each.why}"),
+        ]
     blocks += ["## With what", _table(["", ""], [[name, value] for name, value in versions.items()])]
     return "\n\n".join(blocks) + "\n"
+
+
+def _filled(text: str) -> str:
+    return fill(text, 118, break_long_words=False, break_on_hyphens=False)
 
 
 def _first(asked: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 __all__ = ["SECONDS", "kill_myself", "played"]
 
-SECONDS = 10.0
+SECONDS = 30.0
 """How long a process may take; one that takes longer is killed, and counts as hanging."""
 
 _CONTEXT = multiprocessing.get_context("forkserver")

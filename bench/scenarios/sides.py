@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -17,7 +17,7 @@ from langgraph.types import Interrupt
 
 from bench.driver import config_of
 from bench.scenarios.cases import Case, Place
-from langgraph_ext import AgentNode, LedgerSaver, Limits, with_ledger
+from langgraph_ext import AgentNode, LedgerSaver, Limits
 
 __all__ = ["AGENT_NODE", "CREATE_AGENT", "PER_CALL", "App", "Form", "Side", "opened"]
 
@@ -36,8 +36,6 @@ class Side:
     ours: bool
     per_call: bool = False
     """`interrupt_mode="per_call"` of HumanInTheLoopMiddleware: a question for each call, instead of one for all."""
-    attached: bool = False
-    """By `with_ledger`: each invocation holds its thread."""
 
     @property
     def mode(self) -> str:
@@ -91,12 +89,14 @@ class App:
             return self.graph.get_state(CONFIG)
         return self._runner.run(self.graph.aget_state(CONFIG))
 
-    def cancelled(self, given: Any, seconds: float) -> None:
-        """Invoke it, and cancel that after some time."""
+    def cancelled(self, given: Any, ready: Callable[[], bool], seconds: float) -> None:
+        """Invoke it, and cancel that some time after something is so."""
         assert self._runner is not None, "a sync invocation cannot be cancelled"
 
         async def both() -> None:
             running = asyncio.ensure_future(self.graph.ainvoke(given, CONFIG, durability="sync"))
+            while not ready() and not running.done():
+                await asyncio.sleep(0.02)
             await asyncio.sleep(seconds)
             running.cancel()
             await asyncio.wait([running])
@@ -126,7 +126,7 @@ def _saver(side: Side, place: Place) -> Any:
 
 
 def _built(side: Side, case: Case, model: Any, tools: list[Any], saver: Any) -> Any:
-    return _agent_node(side, case, model, tools, saver) if side.ours else _create_agent(side, case, model, tools, saver)
+    return _agent_node(case, model, tools, saver) if side.ours else _create_agent(side, case, model, tools, saver)
 
 
 def _create_agent(side: Side, case: Case, model: Any, tools: list[Any], saver: Any) -> Any:
@@ -139,7 +139,7 @@ def _create_agent(side: Side, case: Case, model: Any, tools: list[Any], saver: A
     return create_agent(model, tools, middleware=middleware, checkpointer=saver)
 
 
-def _agent_node(side: Side, case: Case, model: Any, tools: list[Any], saver: Any) -> Any:
+def _agent_node(case: Case, model: Any, tools: list[Any], saver: Any) -> Any:
     options: dict[str, Any] = {}
     if case.model_calls is not None:
         options["limits"] = Limits(model_calls=case.model_calls)
@@ -149,5 +149,4 @@ def _agent_node(side: Side, case: Case, model: Any, tools: list[Any], saver: Any
     builder: Any = StateGraph(MessagesState)
     builder.add_node(node)
     builder.add_edge(START, "clerk")
-    app = builder.compile(checkpointer=saver)
-    return with_ledger(app) if side.attached else app
+    return builder.compile(checkpointer=saver)
