@@ -135,7 +135,8 @@ class AdmissionError(LangGraphExtError):
     than the one that is on record; retryable), `part_ambiguous` (nothing would tell two calls of a task apart after a
     crash), `questions_open` (new input finds a run that waits for answers), `node_abi_unavailable` (this process lacks
     a version of a behaviour that an agent run is pinned to), `node_protocol_unsupported` (an agent task stands at a
-    version that this code does not know), `model_not_made` (a model is only a name).
+    version that this code does not know), `model_not_made` (a model is only a name, and was not
+    made of it).
     """
 
     code = "admission_refused"

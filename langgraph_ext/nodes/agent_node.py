@@ -19,6 +19,7 @@ from langgraph_ext.errors import AdmissionError, AgentRunFailed, InvalidArgument
 from langgraph_ext.nodes.agent_graph import inner_graph
 from langgraph_ext.nodes.agent_visits import AT, AgentVisit
 from langgraph_ext.nodes.frames import Frame
+from langgraph_ext.nodes.models import with_models
 from langgraph_ext.nodes.place import here
 from langgraph_ext.nodes.wrapping import durable
 from langgraph_ext.saver import host
@@ -73,6 +74,7 @@ class AgentNode(Runnable[Any, Any]):
     Raises:
         SpecInvalid: The agent cannot be compiled; every reason is told.
         InvalidArgument: An argument is none, or asks for what this version does not do (`spec_unsupported`).
+        AdmissionError: A model that is named cannot be made (`model_not_made`).
     """
 
     def __init__(
@@ -107,7 +109,7 @@ class AgentNode(Runnable[Any, Any]):
             interrupt_on=interrupt_on or {},
             **options,
         )
-        self.release = compile_spec(self.spec)
+        self.release = with_models(compile_spec(self.spec))
         entry_of(self.release)  # what it asks for, and this version does not do, is told now
         self._input, self._output, self._on_failure = input, output, on_failure
         self.func, self.afunc = self._functions()
