@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
+from types import MappingProxyType
 from typing import Any
 
 from langchain_core.exceptions import LangChainException
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
 
 from langgraph_ext.engine.cancelled import is_told_to_stop
@@ -35,9 +36,10 @@ _LONGEST_WAIT = 300.0
 async def call_model(
     model: BaseChatModel,
     messages: Sequence[BaseMessage],
-    tools: Sequence[BaseTool],
+    tools: Sequence[BaseTool | dict[str, Any]],
     operation_id: str,
     *,
+    settings: Mapping[str, Any] = MappingProxyType({}),
     first_seconds: float | None,
     idle_seconds: float | None,
     config: RunnableConfig,
@@ -47,8 +49,9 @@ async def call_model(
     Args:
         model: The chat model.
         messages: What it is sent.
-        tools: What it may call.
+        tools: What it may call; a dict is one that its provider runs.
         operation_id: Names tool calls that the model has not named.
+        settings: More arguments of this call.
         first_seconds: How long to wait for its first output; None: as long as it takes.
         idle_seconds: How long to wait for each later one.
         config: Of the call.
@@ -58,9 +61,11 @@ async def call_model(
         Failed: It has failed (`call_failed`, `deadline_exceeded`), or answered with what is no answer
             (`model_protocol_error`); with what had come until then.
     """
-    bound = model.bind_tools(tools) if tools else model
+    bound: Runnable[Any, AIMessage] = model
+    if tools or settings:
+        bound = model.bind_tools(tools, **settings) if tools else model.bind(**settings)
     pieces: list[AIMessage] = []
-    sent = sendable(messages, {tool.name for tool in tools})
+    sent = sendable(messages, {tool.name for tool in tools if isinstance(tool, BaseTool)})
     limit, patience = asyncio.timeout(first_seconds), _Patience(first_seconds, idle_seconds)
     try:
         async with limit, aclosing(bound.astream(sent, config)) as stream:  # type: ignore[type-var]

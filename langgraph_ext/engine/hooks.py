@@ -4,6 +4,9 @@ A hook is called with what is about to be sent, or what has come back, as plain 
 `Replace(value)`, or `Deny(message)`. It is given a copy: only what it returns counts. Hooks of one kind are asked in
 their declared order, each with what the one before has made of it, until one denies. What they decided is stored before
 the next step, and they are not asked again.
+
+A hook that is asked of answers may have a method `behind(messages)`: what that returns is asked in its place, of the
+answer to these messages.
 """
 
 from __future__ import annotations
@@ -14,11 +17,13 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, NamedTuple
 
+from langchain_core.messages import BaseMessage
+
 from langgraph_ext.engine.cancelled import is_told_to_stop
 from langgraph_ext.engine.in_threads import in_thread
 from langgraph_ext.ledger.texts import message_of
 
-__all__ = ["Asked", "Deny", "Named", "Replace", "ask"]
+__all__ = ["Asked", "Deny", "Named", "Replace", "ask", "behind"]
 
 
 class Replace(NamedTuple):
@@ -54,6 +59,11 @@ class Asked(NamedTuple):
     decisions: list[dict[str, Any]]
     """One a hook that was asked: its name, and what it decided; for the record."""
     denied: str | None
+
+
+def behind(hooks: Sequence[Named], messages: Sequence[BaseMessage]) -> list[Named]:
+    """The same hooks, where those that want to know it know what the model was sent."""
+    return [each._replace(call=each.call.behind(messages)) if hasattr(each.call, "behind") else each for each in hooks]
 
 
 async def ask(hooks: Sequence[Named], value: Any, fits: Callable[[Any], object]) -> Asked:

@@ -196,12 +196,15 @@ class FailTry(OfOperation):
     message: str
     partial: Any = None
     """As of `SaveRaw`."""
+    usage: Any = None
+    """As of `SaveRaw`; a call that is made again may have had an answer."""
 
     def apply(self, at: Applying) -> None:
         """Note the failure. In a closing scope there is no other call: it is the outcome."""
         operation, failure = operation_of(at.tx, self.operation_id), error_outcome(self.code, self.message)
         answer = failure if self.partial is None else {**failure, "partial": self.partial}
-        _close_call(at, self.operation_id, self.number, CallState.FAILED, answer)
+        _close_call(at, self.operation_id, self.number, CallState.FAILED, answer, self.usage)
+        limits.count_tokens(at, operation, self.usage)
         if _is_open(at, operation):
             move_operation(at, self.operation_id, OperationState.DISPATCHED, OperationState.READY)
         else:

@@ -145,9 +145,10 @@ class CallLoop:
                 raise
             pause = self._program.retry_after(operation, number, error)
             code, message = _told(error)
-            came = error.partial if isinstance(error, Failed) else None
+            came, usage = (error.partial, error.usage) if isinstance(error, Failed) else (None, None)
             if pause is not None:
-                failed = FailTry(operation_id=operation_id, number=number, code=code, message=message, partial=came)
+                told = {"code": code, "message": message, "partial": came, "usage": usage}
+                failed = FailTry(operation_id=operation_id, number=number, **told)
                 key = f"call-failed:{operation_id}:{number}"
                 operation = (await self._write(operation, key, failed, as_read=False, is_last=False)).operation
                 if pause > 0:

@@ -9,7 +9,7 @@ from langgraph_ext.engine.outcomes import Behaviour
 from langgraph_ext.engine.releases import Live
 from langgraph_ext.engine.rows import Operation
 
-__all__ = ["Allowed", "Answered", "Denied", "Failed", "NotKnown", "Program"]
+__all__ = ["Allowed", "Answered", "AskedAgain", "Denied", "Failed", "NotKnown", "Program"]
 
 
 class Failed(Exception):
@@ -21,10 +21,18 @@ class Failed(Exception):
         partial: What had come of an answer that broke off; JSON.
         retryable: Whether another call may help.
         after_seconds: How long to wait before that, at least.
+        usage: What it has used all the same, as of `Program.usage_of`.
     """
 
     def __init__(
-        self, code: str, message: str, *, partial: Any = None, retryable: bool = False, after_seconds: float = 0.0
+        self,
+        code: str,
+        message: str,
+        *,
+        partial: Any = None,
+        retryable: bool = False,
+        after_seconds: float = 0.0,
+        usage: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -32,6 +40,14 @@ class Failed(Exception):
         self.partial = partial
         self.retryable = retryable
         self.after_seconds = after_seconds
+        self.usage = usage
+
+
+class AskedAgain(Failed):
+    """A call whose answer is not taken, or not alone: what runs around it makes another one at once.
+
+    That is put on record before it is made, as any other; `Program.call` goes on with it then.
+    """
 
 
 class NotKnown(Exception):

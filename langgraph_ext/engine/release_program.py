@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -14,6 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph_ext.database import Tx
 from langgraph_ext.engine import compacting, hooks
 from langgraph_ext.engine.argument_checks import argument_fault
+from langgraph_ext.engine.around_models import ModelCall
 from langgraph_ext.engine.behaviours import Behaviours
 from langgraph_ext.engine.calling_models import call_model, usage_of
 from langgraph_ext.engine.calling_tools import call_tool, is_async
@@ -21,10 +23,18 @@ from langgraph_ext.engine.contexts import messages_of
 from langgraph_ext.engine.in_threads import in_thread
 from langgraph_ext.engine.instructions import of_answer
 from langgraph_ext.engine.limits import limits_of
-from langgraph_ext.engine.messages import fault_of, plain, revived, tokens_of, told_outcome, with_call_ids
+from langgraph_ext.engine.messages import (
+    fault_of,
+    plain,
+    revived,
+    storable,
+    tokens_of,
+    told_outcome,
+    with_call_ids,
+)
 from langgraph_ext.engine.moves import error_outcome, outcome_of
 from langgraph_ext.engine.outcomes import Behaviour
-from langgraph_ext.engine.program import Allowed, Answered, Denied, Failed
+from langgraph_ext.engine.program import Allowed, Answered, AskedAgain, Denied, Failed
 from langgraph_ext.engine.releases import Release
 from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.starting import Entry
@@ -32,6 +42,7 @@ from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.visiting import Caller
 from langgraph_ext.engine.windows import Ahead, Windows
 from langgraph_ext.errors import AdmissionError, InvalidArgument
+from langgraph_ext.ledger.texts import message_of
 
 __all__ = ["ReleaseProgram", "entry_of"]
 
@@ -141,7 +152,7 @@ class ReleaseProgram:
         """As `Program.call`."""
         if operation.kind == "tool":
             return {"value": await self._call_tool(operation)}
-        return {"value": {"message": plain(await self._call_model(operation, ahead))}}
+        return {"value": {"message": plain(await self._call_model(operation, number, ahead))}}
 
     def goes_on(self, operation: Operation) -> bool:
         """As `Program.goes_on`."""
@@ -166,6 +177,8 @@ class ReleaseProgram:
 
     def retry_after(self, operation: Operation, number: int, error: Exception) -> float | None:
         """Another call of what says that one may help, if the release has any (rule E23)."""
+        if isinstance(error, AskedAgain):
+            return 0.0
         retry = self.spec["retry"]
         declares = getattr(error, "is_retryable", False) is True  # as langchain-core's exceptions do
         may_help = error.retryable if isinstance(error, Failed) else declares
@@ -185,7 +198,10 @@ class ReleaseProgram:
             if "value" in outcome_of(value) and not isinstance(revived([value["value"]["message"]])[0], kind):
                 raise TypeError(f"what came of a {operation.kind} is a {kind.__name__}, plain")
 
-        asked = await hooks.ask(self._hooks("after", operation), operation.raw, fits)
+        named = self._hooks("after", operation)
+        if operation.kind == "model" and any(hasattr(each.call, "behind") for each in named):
+            named = hooks.behind(named, await self._messages(operation))
+        asked = await hooks.ask(named, operation.raw, fits)
         if asked.denied is not None:
             return Answered(asked.decisions, error_outcome("denied", asked.denied))
         outcome = asked.value
@@ -257,7 +273,7 @@ class ReleaseProgram:
 
     # -- calls
 
-    async def _call_model(self, operation: Operation, ahead: Ahead | None) -> AIMessage:
+    async def _call_model(self, operation: Operation, number: int, ahead: Ahead | None) -> AIMessage:
         model = self.live.models[operation.name]
         if not isinstance(model, BaseChatModel):
             raise AdmissionError(
@@ -265,17 +281,39 @@ class ReleaseProgram:
                 code="model_not_made",
                 details={"model": operation.name},
             )
-        deadlines = self.spec["deadlines"]
-        tags = ["nostream"] if operation.kind == "compaction" else []  # LangGraph's word for what no stream shows
-        return await call_model(
+        call = ModelCall(
+            operation.operation_id,
+            number,
             model,
             await self._messages(operation, ahead),
             [self.live.tools[name] for name in operation.request.get("tools", ())],
+            tags=("nostream",) if operation.kind == "compaction" else (),  # LangGraph's word for what no stream shows
+        )
+        around = self._caller.around_model
+        if around is None or operation.kind != "model":
+            return await self._send(operation, call)
+        return _whole(await around(call, partial(self._send_other, operation)), operation)
+
+    async def _send(self, operation: Operation, call: ModelCall) -> AIMessage:
+        deadlines = self.spec["deadlines"]
+        return await call_model(
+            call.model,
+            call.messages,
+            call.tools,
             operation.operation_id,
+            settings=call.settings,
             first_seconds=deadlines["model_seconds"],
             idle_seconds=deadlines["model_idle_seconds"],
-            config=self._config(operation, *tags),
+            config=self._config(operation, *call.tags),
         )
+
+    async def _send_other(self, operation: Operation, call: ModelCall) -> AIMessage:
+        """As `_send`, of a call that may have been made another one: what is too large is not sent even so."""
+        if self.spec["compaction"]["hard_tokens"] is not None:
+            too_large = self._too_large(operation, sum(tokens_of(plain(each)) for each in call.messages))
+            if too_large is not None:
+                raise Failed(too_large.code, too_large.message)
+        return await self._send(operation, call)
 
     async def _call_tool(self, operation: Operation) -> dict[str, Any]:
         return await call_tool(
@@ -313,6 +351,20 @@ class ReleaseProgram:
     def _injected(self, operation: Operation) -> list[str]:
         names: list[str] = self.spec["tools"][operation.name]["injected"]
         return names
+
+
+def _whole(answer: AIMessage, operation: Operation) -> AIMessage:
+    """An answer that something else than its model may have written, looked at as a model's is.
+
+    Raises:
+        Failed: It is none.
+    """
+    if (fault := fault_of(answer)) is not None:
+        raise Failed("model_protocol_error", f"the answer of what runs around the model is not one: {fault}")
+    try:
+        return storable(with_call_ids(answer, operation.operation_id))
+    except TypeError as error:
+        raise Failed("model_protocol_error", f"the answer cannot be stored: {message_of(error)}") from None
 
 
 def _not_enforced(descriptor: Mapping[str, Any]) -> list[str]:

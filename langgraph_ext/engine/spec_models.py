@@ -14,7 +14,7 @@ from pydantic import SecretBytes, SecretStr
 
 from langgraph_ext import canonical
 
-__all__ = ["identity_of"]
+__all__ = ["identity_of", "without_secrets"]
 
 _SECRET = re.compile(
     r"(^|[_-])(api_?key|key|secret|password|passwd|token|credentials?|authorization|auth|headers?|cookies?)$", re.I
@@ -44,6 +44,12 @@ def identity_of(model: BaseChatModel | str) -> dict[str, Any]:
         "type": model._llm_type,
         "params": _plain({**told, **model._identifying_params}, secrets, frozenset(model.lc_secrets)),
     }
+
+
+def without_secrets(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain values by name, without those that are secrets by type or name, and without logins in URLs."""
+    found: dict[str, Any] = _plain(values, frozenset())
+    return found
 
 
 def _secrets_of(model: BaseChatModel) -> frozenset[str]:

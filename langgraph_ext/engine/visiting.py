@@ -14,6 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
 
 from langgraph_ext.database import Tx, tell
+from langgraph_ext.engine.around_models import AroundModel
 from langgraph_ext.engine.closing import STOPPED
 from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
 from langgraph_ext.engine.control import Close, Finish
@@ -52,6 +53,8 @@ class Caller(NamedTuple):
     """Theirs; what the engine tells of a call is added."""
     inject: Inject | None = None
     take: Take | None = None
+    around_model: AroundModel | None = None
+    """Summaries are written without it."""
 
 
 class Visit(NamedTuple):
