@@ -37,8 +37,8 @@ class LangGraphExtError(Exception):
     `model_call_failed`, `model_protocol_error` (an answer is none), `context_window_exceeded`, `compaction_failed`; of
     a behaviour `node_outcome_invalid`, `node_implementation_failed`, `node_missing_terminal_outcome`. What came of one
     call: `call_failed`, `deadline_exceeded`, `denied` (by a hook), `cancelled`, `outcome_unknown`,
-    `tool_result_invalid` (it is no message); and of a tool call that was rejected `tool_unknown`, `tool_not_allowed`,
-    `tool_arguments_invalid`, `response_truncated`.
+    `tool_result_invalid` (it is no message), `asked_again` (a middleware has made another one); and of a tool call that
+    was rejected `tool_unknown`, `tool_not_allowed`, `tool_arguments_invalid`, `response_truncated`.
 
     Args:
         message: What is wrong, where, and what to do about it.
@@ -77,7 +77,7 @@ class InvalidArgument(LangGraphExtError, ValueError):
     Codes: `invalid_argument`; `effect_undeclared` (an effect in a node that is declared without), `memo_scope` (a memo
     cannot have this owner), `output_limit` (a value is too large to be kept), `invalid_usage` (what a model call is
     said to have used, or to cost, can be no such amount), `spec_unsupported` (an agent spec asks for what this version
-    does not enforce yet).
+    does not enforce yet), `middleware_unsupported` (a middleware of an agent does what its node does not).
     """
 
     code = "invalid_argument"
@@ -136,7 +136,7 @@ class AdmissionError(LangGraphExtError):
     crash), `questions_open` (new input finds a run that waits for answers), `node_abi_unavailable` (this process lacks
     a version of a behaviour that an agent run is pinned to), `node_protocol_unsupported` (an agent task stands at a
     version that this code does not know), `model_not_made` (a model is only a name, and was not
-    made of it).
+    made of it), `extra_missing` (an extra of this package is not installed).
     """
 
     code = "admission_refused"

@@ -19,6 +19,7 @@ from langgraph_ext.errors import AdmissionError, AgentRunFailed, InvalidArgument
 from langgraph_ext.nodes.agent_graph import inner_graph
 from langgraph_ext.nodes.agent_visits import AT, AgentVisit
 from langgraph_ext.nodes.frames import Frame
+from langgraph_ext.nodes.middleware import Middlewares
 from langgraph_ext.nodes.models import with_models
 from langgraph_ext.nodes.place import here
 from langgraph_ext.nodes.wrapping import durable
@@ -65,6 +66,9 @@ class AgentNode(Runnable[Any, Any]):
             messages.
         output: Makes the node's update of an `AgentResult`. By default the new messages, and `structured_response` and
             `agent_runs` where the graph has these keys.
+        middleware: LangChain's AgentMiddleware (extra `langchain`), the outermost first: `wrap_model_call`,
+            `before_model` and `after_model` that change messages alone, and `tools`. Each call of a model that one
+            makes is on record before it is made, and counts.
         on_failure: What an agent run that ends without an answer is: an error of the node, or an update with what there
             is, and a last message that says so.
         options: `limits`, `deadlines`, `tool_policies`, `hooks`, `compaction`, `retry`, `parallel_tools`,
@@ -74,7 +78,9 @@ class AgentNode(Runnable[Any, Any]):
     Raises:
         SpecInvalid: The agent cannot be compiled; every reason is told.
         InvalidArgument: An argument is none, or asks for what this version does not do (`spec_unsupported`).
-        AdmissionError: A model that is named cannot be made (`model_not_made`).
+            A middleware does what an agent node does not (`middleware_unsupported`).
+        AdmissionError: A model that is named cannot be made (`model_not_made`), or LangChain is not installed
+            (`extra_missing`).
     """
 
     def __init__(
@@ -89,6 +95,7 @@ class AgentNode(Runnable[Any, Any]):
         interrupt_on: Mapping[str, Any] | None = None,
         input: Callable[[Any], Any] | None = None,
         output: Callable[[AgentResult], Any] | None = None,
+        middleware: Sequence[Any] = (),
         on_failure: OnFailure = "raise",
         **options: Any,
     ) -> None:
@@ -99,17 +106,19 @@ class AgentNode(Runnable[Any, Any]):
         if strategy is not None and not isinstance(strategy, ReAct):
             raise InvalidArgument("strategy is ReAct(); others are to come")
         self.name = name
+        self._middleware = Middlewares(middleware)
         self.spec = AgentSpec(
             name=name,
             model=model,
-            tools=tuple(tools),
+            tools=(*tools, *self._middleware.tools),
             system_prompt=system_prompt,
             strategy=strategy or ReAct(),
             output_schema=response_format,
             interrupt_on=interrupt_on or {},
-            **options,
+            **options | {"hooks": self._middleware.hooks(options.get("hooks"))},
         )
-        self.release = with_models(compile_spec(self.spec))
+        self._middleware.check(self.spec)
+        self.release = self._middleware.in_release(with_models(compile_spec(self.spec)))
         entry_of(self.release)  # what it asks for, and this version does not do, is told now
         self._input, self._output, self._on_failure = input, output, on_failure
         self.func, self.afunc = self._functions()
@@ -165,7 +174,8 @@ class AgentNode(Runnable[Any, Any]):
                 'checkpointer=LedgerSaver("runs.db"), or run its agent with AgentGraphEngine',
                 code="ledger_missing",
             )
-        return AgentVisit(str(self.name), self.release, place, frame, lambda: self._given(state), state)
+        around = self._middleware.around
+        return AgentVisit(str(self.name), self.release, place, frame, lambda: self._given(state), state, around)
 
     def _given(self, state: Any) -> list[dict[str, Any]]:
         """The agent's input, of the state, as plain messages."""

@@ -21,6 +21,7 @@ from langgraph.types import Command, interrupt
 
 from langgraph_ext import canonical
 from langgraph_ext.engine import AgentGraphEngine, AgentRunRecord, Release
+from langgraph_ext.engine.around_models import AroundModel
 from langgraph_ext.engine.commits import Held
 from langgraph_ext.engine.from_sync import from_sync
 from langgraph_ext.engine.visiting import Caller, Visit
@@ -51,6 +52,7 @@ class AgentVisit:
         frame: Its attempt; None where there are none (durability `exit`), and the agent run holds a lease of its own.
         given: The messages it begins with; called if its agent run is new.
         state: The graph's, as the node was given it.
+        around: Makes what runs around its model calls, of the config that they are made with.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class AgentVisit:
         frame: Frame | None,
         given: Callable[[], list[dict[str, Any]]],
         state: Any,
+        around: Callable[[RunnableConfig], AroundModel | None] = lambda config: None,
     ) -> None:
         self._name, self._release, self._given = name, release, given
         self._frame = frame
@@ -77,7 +80,7 @@ class AgentVisit:
         self.serde = place.saver.serde
         called_with = _called_with(place.config)
         inject = injecting(state, called_with, get_runtime())
-        caller = Caller(called_with, inject, taking(self.serde))
+        caller = Caller(called_with, inject, taking(self.serde), around(called_with))
         self._visit = caller if frame is None else _visit(place, frame, caller)
         self.config = place.config
         self.run: AgentRunRecord | None = None
