@@ -1,7 +1,8 @@
 """Carrying: the agent runs of a node go on with one history, turn by turn (rules A4, A5 and A8).
 
 A chat's turns add to what is stored, and do not each store it anew. One that has failed, or was stopped, may have
-acted: what it has added, with one result for each tool call, is known to the next. A conversation that was changed, or
+acted: what it has added, with one result for each tool call, is known to the next. So is that of one which nobody goes
+on with: its graph was given new input instead, and it is stopped then. A conversation that was changed, or
 another branch of it, begins a history of its own.
 """
 
@@ -15,8 +16,9 @@ from langgraph_ext.engine.contexts import stored_messages
 from langgraph_ext.engine.rows import AgentTask
 from langgraph_ext.engine.starting import Continues
 from langgraph_ext.engine.states import AgentStatus
+from langgraph_ext.ledger.records import AttemptStatus, RunStatus
 
-__all__ = ["COME_TO_NOTHING", "Before", "Carried", "Plain", "carried", "look_back"]
+__all__ = ["COME_TO_NOTHING", "Before", "Carried", "Plain", "carried", "is_left", "look_back"]
 
 COME_TO_NOTHING = (AgentStatus.FAILED, AgentStatus.CANCELLED)
 """How an agent run has ended that another one follows."""
@@ -28,7 +30,8 @@ class Before(NamedTuple):
     """The agent run of a node before the one that is to begin."""
 
     agent_run_id: str
-    status: AgentStatus
+    is_taken: bool
+    """Whether its node has returned what it has added; else that is nowhere but here."""
     continues: Continues
     """Its history, to its end."""
     messages: tuple[tuple[str, Plain], ...]
@@ -47,6 +50,8 @@ def look_back(tx: Tx, row: Row | None) -> Before | None:
     """Read the agent run before; None if there is none, or it goes on yet, or its history is another one's by now."""
     if row is None or not AgentStatus(row["status"]).ended:
         return None
+    visit = tx.one("agent_run_visit", run=row["run"])
+    is_taken = row["status"] not in COME_TO_NOTHING and visit["parent"] != RunStatus.CANCELLED
     tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=row["agent_run_id"]))
     first = next(each for each in tasks if each.agent_run_id == row["agent_run_id"] and each.parent_operation is None)
     newest = tx.maybe("agent_task_of_context", context_id=first.context_id)
@@ -55,10 +60,18 @@ def look_back(tx: Tx, row: Row | None) -> Before | None:
     rows = stored_messages(tx, first.context_id)
     return Before(
         row["agent_run_id"],
-        AgentStatus(row["status"]),
+        is_taken,
         Continues(first.context_id, rows[-1][0] if rows else 0),
         tuple((kind, message) for _, kind, message, _ in rows if kind != "summary"),
     )
+
+
+def is_left(tx: Tx, row: Row) -> bool:
+    """Whether an agent run goes on in nobody's visit: its attempt is over, and the graph went another way."""
+    if AgentStatus(row["status"]).ended:
+        return False
+    attempt = tx.one("agent_run_visit", run=row["run"])["attempt"]
+    return attempt is not None and AttemptStatus(attempt).ended
 
 
 def carried(given: Sequence[Plain], before: Before | None) -> Carried:
@@ -81,7 +94,7 @@ def carried(given: Sequence[Plain], before: Before | None) -> Carried:
             place += 1
         else:
             besides.append(kind)
-    if place and (not besides or (before.status in COME_TO_NOTHING and "input" not in besides)):
+    if place and (not besides or (not before.is_taken and "input" not in besides)):
         return Carried(list(given[place:]), before.continues)
     return Carried(list(given), None)
 

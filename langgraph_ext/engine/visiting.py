@@ -102,7 +102,9 @@ class Driven:
         self._loop = asyncio.get_running_loop()
         store = self._store
         while True:
-            await self._driver.drive()
+            tree = await self._driver.drive()
+            if tree.root.status.ended:
+                return tree.root
             now_us = store.clock_us()
             root = await store.transact(rest, self.root_id, self._held, ids=store.ids, now_us=now_us, goes_on=True)
             if root is not None:

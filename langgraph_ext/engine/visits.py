@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage
 
 from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.engine.behaviours import Behaviours
-from langgraph_ext.engine.carrying import COME_TO_NOTHING, Before, Carried, Plain, carried, look_back
+from langgraph_ext.engine.carrying import COME_TO_NOTHING, Before, Carried, Plain, carried, is_left, look_back
 from langgraph_ext.engine.contexts import stored_messages
 from langgraph_ext.engine.messages import revived
 from langgraph_ext.engine.reading import named as id_named
@@ -23,6 +23,10 @@ from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.visiting import Caller, Driven, Visit, stop_in
 
 __all__ = ["Named", "Visits"]
+
+
+_LEFT = "its graph was given new input instead"
+"""Why an agent run is stopped that nobody goes on with."""
 
 
 class Named(NamedTuple):
@@ -81,6 +85,9 @@ class Visits:
         """
         while True:
             before = self._store.database.read(self._looking(visit, named))
+            if isinstance(before, str):
+                self._store.database.transact(self._stopping(visit, before, _LEFT))
+                continue
             starting = self._starting(visit, release, carried(given, before), named, before)
             found = self._store.database.transact(starting)
             if found is not None:
@@ -92,6 +99,9 @@ class Visits:
         """As `start_in`."""
         while True:
             before = await self._store.read(self._looking(visit, named))
+            if isinstance(before, str):
+                await self._store.transact(self._stopping(visit, before, _LEFT))
+                continue
             starting = self._starting(visit, release, carried(given, before), named, before)
             found = await self._store.transact(starting)
             if found is not None:
@@ -131,13 +141,19 @@ class Visits:
         """As `stop_in`."""
         return AgentRunRecord.of(await self._store.transact(self._stopping(visit, agent_run_id, reason)))
 
-    def _looking(self, visit: Visit | Caller, named: Named) -> Callable[[Tx], Before | None]:
-        """Look whether the visit's agent run is to begin, and which was before it; outside of a write transaction."""
+    def _looking(self, visit: Visit | Caller, named: Named) -> Callable[[Tx], Before | str | None]:
+        """Look whether the visit's agent run is to begin, and which was before it; outside of a write transaction.
 
-        def look(tx: Tx) -> Before | None:
+        One that goes on in nobody's visit is to be stopped first: its id is returned.
+        """
+
+        def look(tx: Tx) -> Before | str | None:
             if _known(tx, named) is not None:
                 return None
-            return look_back(tx, _newest(tx, visit, named))
+            newest = _newest(tx, visit, named)
+            if newest is not None and is_left(tx, newest):
+                return str(newest["agent_run_id"])
+            return look_back(tx, newest)
 
         return look
 

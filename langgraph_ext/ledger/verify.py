@@ -41,7 +41,7 @@ from langgraph_ext.ledger.effects import status_after
 from langgraph_ext.ledger.node_paths import NodePaths
 from langgraph_ext.ledger.records import Finding, RunStatus
 from langgraph_ext.ledger.rows import run_named, text_or_none
-from langgraph_ext.ledger.runs import STATUS_AFTER
+from langgraph_ext.ledger.runs import STATUS_AFTER, is_apart
 from langgraph_ext.ledger.verify_calls import calls_of_run
 
 __all__ = ["averify", "verify"]
@@ -144,7 +144,7 @@ def _of_run(tx: Tx, run: Row) -> Iterator[Finding]:
     if status in (RunStatus.SUCCEEDED, RunStatus.CANCELLED) and (waiting := tx.all("attempts_paused", run=run["run"])):
         message = f"run {run_id!r} is {status}, and attempt {waiting[0]['attempt_id']!r} waits for an answer"
         yield Finding(code="attempt_paused", run_id=run_id, message=message)
-    if status is RunStatus.PAUSED and not pending:
+    if status is RunStatus.PAUSED and not pending and not is_apart(run):  # what an agent asks is the engine's
         message = f"run {run_id!r} is paused, and none of its questions is pending"
         yield Finding(code="interrupt_missing", run_id=run_id, message=message)
     for code, message in (*_of_effects(tx, run["run"]), *calls_of_run(tx, run["run"])):

@@ -1,11 +1,11 @@
 """Agent graph: the small graph inside an agent node, by which it suspends the graph around it (rule A1).
 
-    run ──┬─▶ (end)             the agent run has ended
-          └─▶ ask ──▶ run       a person is asked; each question is a task of its own, so that LangGraph, which knows
-                ▲ │             answers by their order in a task, has one at a time
-                └─┘             an answer that was none is asked for again
+    ask ──▶ run ──┬─▶ (end)     a person is asked; each question is a task of its own, so that LangGraph, which knows
+    ▲ │           │             answers by their order in a task, has one at a time
+    └─┘ ◀─────────┘             an answer that was none is asked for again
 
-It has no checkpointer of its own, and keeps what is asked; everything else is on record already.
+It is run when the agent run has come to a question. It has no checkpointer of its own, and keeps what is asked;
+everything else is on record already.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def inner_graph() -> Any:
     builder = StateGraph(_Asking)
     builder.add_node("run", RunnableLambda(_run, afunc=_arun))
     builder.add_node("ask", RunnableLambda(_ask, afunc=_aask))
-    builder.add_edge(START, "run")
+    builder.add_edge(START, "ask")
     builder.add_conditional_edges("run", lambda state: "ask" if state.get("question") else END, ["ask", END])
     builder.add_conditional_edges("ask", lambda state: "ask" if state.get("question") else "run", ["ask", "run"])
     return builder.compile()

@@ -141,7 +141,9 @@ class AgentNode(Runnable[Any, Any]):
             at = self._arrive(state, frame)
             token = AT.set(at)
             try:
-                inner_graph().invoke({"question": None})
+                question = at.drive()
+                if question is not None:
+                    inner_graph().invoke({"question": question})
                 while not at.has_ended:  # the inner graph had come to its end before, and was not run again
                     question = at.drive()
                     while question is not None:
@@ -155,7 +157,9 @@ class AgentNode(Runnable[Any, Any]):
             at = self._arrive(state, frame)
             token = AT.set(at)
             try:
-                await inner_graph().ainvoke({"question": None})
+                question = await at.adrive()
+                if question is not None:
+                    await inner_graph().ainvoke({"question": question})
                 while not at.has_ended:
                     question = await at.adrive()
                     while question is not None:
@@ -175,7 +179,7 @@ class AgentNode(Runnable[Any, Any]):
                 code="ledger_missing",
             )
         around = self._middleware.around
-        return AgentVisit(str(self.name), self.release, place, frame, lambda: self._given(state), state, around)
+        return AgentVisit(str(self.name), self.release, place, frame, self._given(state), state, around)
 
     def _given(self, state: Any) -> list[dict[str, Any]]:
         """The agent's input, of the state, as plain messages."""

@@ -50,7 +50,7 @@ class AgentVisit:
         release: What it is.
         place: Where it stands.
         frame: Its attempt; None where there are none (durability `exit`), and the agent run holds a lease of its own.
-        given: The messages it begins with; called if its agent run is new.
+        given: The messages it begins with, if its agent run is new; plain.
         state: The graph's, as the node was given it.
         around: Makes what runs around its model calls, of the config that they are made with.
     """
@@ -61,22 +61,19 @@ class AgentVisit:
         release: Release,
         place: Place,
         frame: Frame | None,
-        given: Callable[[], list[dict[str, Any]]],
+        given: list[dict[str, Any]],
         state: Any,
         around: Callable[[RunnableConfig], AroundModel | None] = lambda config: None,
     ) -> None:
-        self._name, self._release, self._given = name, release, given
+        self._name, self._release = name, release
         self._frame = frame
         ledger = place.saver.ledger
         if ledger not in _ENGINES:
             _ENGINES[ledger] = AgentGraphEngine(ledger)
         self.engine = _ENGINES[ledger]
-        part = place.part
-        node = place.node if frame is None else frame.node_path
-        visit = f"{part.checkpoint_id}:{part.task_id}:{part.ordinal}"
-        self._named = Named(f"visit:{part.thread_id}:{node}:", visit)
-        self._ids: set[str] = set()
-        """Of the messages that it is given."""
+        self._given = _with_ids(given, place)
+        self._ids = {each["data"]["id"] for each in self._given}
+        self._named = _named(place, frame, self._given)
         self.serde = place.saver.serde
         called_with = _called_with(place.config)
         inject = injecting(state, called_with, get_runtime())
@@ -95,7 +92,7 @@ class AgentVisit:
 
     def drive(self) -> Question | None:
         """Drive the agent run as far as it goes; what a person is asked then, if anything."""
-        found = self.engine.start_in(self._visit, self._release, self._input(), self._named)
+        found = self.engine.start_in(self._visit, self._release, self._given, self._named)
         try:
             self.run = from_sync(partial(self.engine.adrive_in, self._visit, found.agent_run_id, self._release))
         except LangGraphExtError as error:
@@ -126,7 +123,7 @@ class AgentVisit:
 
     async def adrive(self) -> Question | None:
         """As `drive`. Cancelling it stops the agent run for good: each of its tool calls has a result then."""
-        found = await self.engine.astart_in(self._visit, self._release, self._input(), self._named)
+        found = await self.engine.astart_in(self._visit, self._release, self._given, self._named)
         agent_run_id = found.agent_run_id
         try:
             self.run = await self.engine.adrive_in(self._visit, agent_run_id, self._release)
@@ -191,15 +188,6 @@ class AgentVisit:
     def _added(self, history: list[BaseMessage]) -> list[BaseMessage]:
         return [each for each in history if each.id not in self._ids]
 
-    def _input(self) -> list[dict[str, Any]]:
-        """The messages that it is given, each with an id: by that it is known again."""
-        given = self._given()
-        for number, each in enumerate(given):
-            if each["data"].get("id") is None:
-                each["data"]["id"] = f"{self._named.visit}:{number}"
-        self._ids = {each["data"]["id"] for each in given}
-        return given
-
     def _question(self, requests: list[Any], doubts: list[Any]) -> Question:
         """The oldest that is open. Nothing else keeps an agent run from going on."""
         if requests:
@@ -214,6 +202,24 @@ class AgentVisit:
         return any(
             each.request_id == question["request_id"] and each.state == "open" for each in requests(agent_run_id)
         )
+
+
+def _with_ids(given: list[dict[str, Any]], place: Place) -> list[dict[str, Any]]:
+    """Messages, each with an id: by that it is known again."""
+    for number, each in enumerate(given):
+        if each["data"].get("id") is None:
+            each["data"]["id"] = f"{place.checkpoint_id}:{number}"
+    return given
+
+
+def _named(place: Place, frame: Frame | None, given: list[dict[str, Any]]) -> Named:
+    """What a visit is called. Where nothing of it is stored before its end, what it is given is all there is of it."""
+    node = place.node if frame is None else frame.node_path
+    part = place.part
+    visit = f"{part.checkpoint_id}:{part.task_id}:{part.ordinal}"
+    if frame is None:
+        visit = canonical.digest(canonical.encode_plain(given, where="messages"))
+    return Named(f"visit:{part.thread_id}:{node}:", visit)
 
 
 def _visit(place: Place, frame: Frame, caller: Caller) -> Visit:

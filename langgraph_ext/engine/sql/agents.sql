@@ -108,6 +108,14 @@ UPDATE agent_run SET
     revision = revision + 1
 WHERE agent_run_id = :agent_run_id AND status = :expected;
 
+-- name: agent_run_visit
+-- What has become of the attempt that has started an agent run, and of its run.
+SELECT attempt.status AS attempt, parent.status AS parent
+FROM run AS own
+LEFT JOIN attempt ON attempt.attempt_id = own.parent_attempt
+LEFT JOIN run AS parent ON parent.run_id = own.parent_id
+WHERE own.run = :run;
+
 -- name: agent_run_before
 -- The newest of a node, in a thread of a graph.
 SELECT * FROM agent_run
