@@ -242,7 +242,7 @@ def _insert_child(
         limits=None,
     )
     named = {"agent_task_id": agent_task_id, "role": "react", "behaviour": behaviour, "version": 1}
-    tx.run("agent_task_insert", **below, **named, ready_seq=ready_seq)
+    tx.run("agent_task_insert", **below, **named, ready_seq=ready_seq, context=None, context_from=0)
 
 
 class TracedTx(Tx):
