@@ -156,5 +156,14 @@ SCENARIOS = {
             "the thread cannot go on.",
             play=histories.cancelled,
         ),
+        Scenario(
+            number=10,
+            asked="Killed in the middle of a batch, then a new message instead of a resume: is the history valid?",
+            does="As 9, but the process is killed right after the first payment. A new one does not go on: in it, "
+            "the user says something else.",
+            why="Somebody who gets no answer writes again. What was paid, or may have been, should be known to "
+            "the model then.",
+            play=histories.killed,
+        ),
     )
 }

@@ -12,7 +12,7 @@ from bench.scenarios.sides import Form, Side
 from bench.scenarios.stage import Found, Stage, counted
 from langgraph_ext.testing import call, calls, calls_of, say, truncated
 
-__all__ = ["cancelled", "cut_off", "without_result"]
+__all__ = ["cancelled", "cut_off", "killed", "without_result"]
 
 
 def cuts_off(case: Case) -> list[Any]:
@@ -48,20 +48,33 @@ def cancelled(side: Side, folder: Path, form: Form) -> Found:
     case = Case(orders=("quick", "slow"), seconds=(0.1, 5.0), script=batch)
     stage = Stage(side, case, folder / side.name, "async")
     stage.seen(Act(say="Pay the orders.", cancel_after=1))
+    return _says_something_else(stage)
+
+
+def killed(side: Side, folder: Path, form: Form) -> Found:
+    """The process is killed right after the first of two payments; then the user says something else."""
+    case = Case(orders=("quick", "slow"), seconds=(0.1, 5.0), script=batch)
+    stage = Stage(side, case, folder / side.name, form)
+    stage.killed(Act(say="Pay the orders.", kill_after=1))
+    return _says_something_else(stage)
+
+
+def _says_something_else(stage: Stage) -> Found:
+    """The next turn of a thread whose last one was left in the middle of a batch."""
     seen = stage.seen(Act(say="Never mind. What is paid?", operator=True))
     asked = calls_of(stage.place.model_log)[-1].messages
-    missing = without_result(asked)
-    new_message = asked[-1]["content"] == "Never mind. What is paid?"
+    missing, made = without_result(asked), sum(len(each.get("tool_calls", ())) for each in asked)
+    new_message = any(each["content"] == "Never mind. What is paid?" for each in asked)
     if not new_message:
         told = f"the model was not asked again ({seen.error or 'no error'})"
     elif missing:
-        told = f"invalid: {counted(len(missing), 'tool call')} of 2 without a result in the next request"
+        told = f"invalid: {counted(len(missing), 'tool call')} of {made} without a result in the next request"
     else:
         told = "valid: each tool call has a result"
-    told += "" if stage.place.effects.count("quick") == 1 else "; the quick payment was not made once"
+    told += f"; {counted(stage.repeated, 'payment')} made twice" if stage.repeated else ""
     return Found(
         told=told,
-        counts={"without_result": len(missing), "quick": stage.times[0], "slow": stage.times[1]},
+        counts={"without_result": len(missing), "repeated": stage.repeated, "ended": int(seen.ended)},
         sound=new_message and not missing and stage.repeated == 0 and seen.ended,
     )
 

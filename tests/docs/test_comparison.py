@@ -13,7 +13,7 @@ from bench.scenarios.catalogue import SCENARIOS
 from tests.support.pages import ROOT
 
 PAGE = (ROOT / "docs" / "comparison.md").read_text("utf-8")
-ROW = re.compile(r"^\| (?P<number>\d) \| (?P<asked>.*) \| (?P<theirs>.*) \| (?P<ours>.*) \|$", re.M)
+ROW = re.compile(r"^\| (?P<number>\d+) \| (?P<asked>.*) \| (?P<theirs>.*) \| (?P<ours>.*) \|$", re.M)
 CHEAP = (7, 8)
 
 
