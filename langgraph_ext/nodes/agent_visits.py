@@ -30,10 +30,12 @@ from langgraph_ext.errors import ConflictError, InvalidArgument, LangGraphExtErr
 from langgraph_ext.ledger import RunLedger
 from langgraph_ext.ledger.frames import check_frame
 from langgraph_ext.ledger.runs import Parent
+from langgraph_ext.nodes.agent_events import telling
 from langgraph_ext.nodes.agent_questions import Question, doubt_of, of_doubt, of_request, read_answer
 from langgraph_ext.nodes.agent_tools import commands_of, injecting, taking
 from langgraph_ext.nodes.frames import Frame
 from langgraph_ext.nodes.place import Place
+from langgraph_ext.saver import host
 from langgraph_ext.saver.refusals import refused
 
 __all__ = ["AT", "AgentVisit"]
@@ -76,7 +78,9 @@ class AgentVisit:
         self._named = _named(place, frame, self._given)
         self.serde = place.saver.serde
         called_with = _called_with(place.config)
-        inject = injecting(state, called_with, get_runtime())
+        runtime = get_runtime()
+        self._write = runtime.stream_writer if host.streams_custom(runtime) else None
+        inject = injecting(state, called_with, runtime)
         caller = Caller(called_with, inject, taking(self.serde), around(called_with))
         self._visit = caller if frame is None else _visit(place, frame, caller)
         self.config = place.config
@@ -94,7 +98,7 @@ class AgentVisit:
         """Drive the agent run as far as it goes; what a person is asked then, if anything."""
         found = self.engine.start_in(self._visit, self._release, self._given, self._named)
         try:
-            self.run = from_sync(partial(self.engine.adrive_in, self._visit, found.agent_run_id, self._release))
+            self.run = from_sync(partial(self._driven, found.agent_run_id))
         except LangGraphExtError as error:
             raise refused(error) from error
         if self.run.status.ended:
@@ -126,7 +130,7 @@ class AgentVisit:
         found = await self.engine.astart_in(self._visit, self._release, self._given, self._named)
         agent_run_id = found.agent_run_id
         try:
-            self.run = await self.engine.adrive_in(self._visit, agent_run_id, self._release)
+            self.run = await self._driven(agent_run_id)
         except asyncio.CancelledError:
             stopping = self.engine.astop_in(self._visit, agent_run_id, "the graph was cancelled")
             await asyncio.shield(asyncio.ensure_future(stopping))
@@ -156,6 +160,13 @@ class AgentVisit:
         except (InvalidArgument, ConflictError) as error:
             return _again(question, error)
         return None
+
+    async def _driven(self, agent_run_id: str) -> AgentRunRecord:
+        """Drive it; with its events in the graph's stream, if somebody listens."""
+        driving = self.engine.adrive_in(self._visit, agent_run_id, self._release)
+        if self._write is None:
+            return await driving
+        return await telling(self.engine, agent_run_id, driving, self._write)
 
     # -- its end
 

@@ -22,7 +22,7 @@ from langgraph_ext.ledger.task_paths import is_of_a_node, path_text
 from langgraph_ext.ledger.visit_rows import Task
 
 if TYPE_CHECKING:
-    from langgraph.runtime import RunControl
+    from langgraph.runtime import RunControl, Runtime
 
 __all__ = [
     "CONTROL_CHANNELS",
@@ -62,6 +62,7 @@ __all__ = [
     "run_id_in",
     "saver_in",
     "sends",
+    "streams_custom",
     "task_in",
     "task_of",
     "try_in",
@@ -228,6 +229,11 @@ def channels_in(config: RunnableConfig) -> frozenset[str]:
     read: Any = config["configurable"].get(_READ)
     channels = read.args[1] if isinstance(read, partial) and len(read.args) > 1 else {}
     return frozenset(channels) if isinstance(channels, Mapping) else frozenset()
+
+
+def streams_custom(runtime: Runtime[Any]) -> bool:
+    """Whether somebody listens to what a node writes to the stream."""
+    return getattr(runtime.stream_writer, "__name__", "") != "_no_op_stream_writer"
 
 
 def durability_in(config: RunnableConfig) -> str:

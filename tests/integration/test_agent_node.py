@@ -21,7 +21,7 @@ from langgraph.types import Command, RetryPolicy, Send
 from pydantic import BaseModel
 
 from langgraph_ext import AgentGraphEngine, AgentNode, Budget, LedgerSaver, canonical, with_ledger
-from langgraph_ext.engine import Limits
+from langgraph_ext.engine import Compaction, Limits
 from langgraph_ext.errors import AdmissionError, AgentRunFailed, BudgetExhausted, InvalidArgument
 from langgraph_ext.testing import ScriptedChatModel, call, calls, fails, say, tries
 from tests.support.acted import Acts
@@ -215,6 +215,58 @@ def test_a7_tokens_are_seen_in_the_parents_stream_with_the_ids_that_are_stored(a
     assert len(last) > 1
     assert "one two three" == "".join(piece.text for piece in last)
     assert {each.id for each in stored} == {piece.id for piece, _ in pieces}
+
+
+def streamed(acts: Acts, app: Any, given: Any, modes: list[str], **options: Any) -> list[Any]:
+    """The parts of a graph's stream."""
+    options = {"stream_mode": modes, "durability": acts.durability, **options}
+    if acts.form == "sync":
+        return list(app.stream(given, CONFIG, **options))
+
+    async def gather() -> list[Any]:
+        return [each async for each in app.astream(given, CONFIG, **options)]
+
+    return acts.loop.run_until_complete(gather())
+
+
+def test_a7_events_of_the_engine_are_in_the_custom_stream(acts: Acts) -> None:
+    """Each once, in their order, over a pause; and what tools write besides."""
+    notes = Notes()
+    node = agent([call("t", {"x": 1}), "done"], notes.tool("t"), interrupt_on={"t": True})
+    app = graph(acts.saver, node)
+    first = [part for mode, part in streamed(acts, app, said("go"), ["custom"]) if mode == "custom"]
+    second = [part for _, part in streamed(acts, app, Command(resume=APPROVE), ["custom"])]
+    [run] = engine_of(acts).runs()
+    told = [each for each in (*first, *second) if each.get("type") == "agent_event"]
+    assert {run.agent_run_id} == {each["agent_run_id"] for each in told}
+    seqs = [each["seq"] for each in told]
+    assert sorted(set(seqs)) == seqs
+    names = [each["name"] for each in told]
+    assert "request.opened" in [each["name"] for each in first]
+    assert "agent.succeeded" == [each for each in names if each.startswith("agent.")][-1]
+
+
+def test_a7_tool_calls_are_in_the_tools_stream(acts: Acts) -> None:
+    app = graph(acts.saver, agent([call("t", {"x": 1}), "done"], Notes().tool("t")))
+    parts = [part for mode, part in streamed(acts, app, said("go"), ["tools"]) if mode == "tools"]
+    assert parts
+    assert {"t"} == {part.get("tool_name", part.get("name")) for part in parts if "finish" not in str(part)}
+
+
+def test_a7_summaries_are_not_in_the_stream(acts: Acts) -> None:
+    summaries = ScriptedChatModel(script=["a secret summary"], by=lambda _: 0)
+    steps = [call("t", {"x": 1}), call("t", {"x": 2}), "done"]
+    notes = Notes()
+    node = AgentNode(
+        name="support",
+        model=ScriptedChatModel(script=steps, by=lambda _: len(notes)),  # its history is cut
+        tools=[notes.tool("t", lambda x: "word " * 60)],
+        compaction=Compaction(soft_tokens=60, model=summaries),
+    )
+    app = graph(acts.saver, node)
+    pieces = [part for mode, part in streamed(acts, app, said("go"), ["messages"]) if mode == "messages"]
+    assert summaries.calls
+    assert not [piece for piece, _ in pieces if "secret" in piece.text]
 
 
 # -- A2, A3
