@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -107,13 +107,13 @@ class Visits:
             if found is not None:
                 return AgentRunRecord.of(found)
 
-    def history_in(self, agent_run_id: str) -> list[BaseMessage]:
-        """The whole conversation of an agent run, as it is at its end, with what it goes on with; without summaries."""
-        return revived(self._store.database.read(partial(_history, root_id=id_named(agent_run_id))))
+    def added_in(self, agent_run_id: str, known: Collection[str]) -> list[BaseMessage]:
+        """What of the history of an agent run, up to its end, has none of these ids; without summaries."""
+        return revived(_without(self._store.database.read(partial(_history, root_id=id_named(agent_run_id))), known))
 
-    async def ahistory_in(self, agent_run_id: str) -> list[BaseMessage]:
-        """As `history_in`."""
-        return revived(await self._store.read(partial(_history, root_id=id_named(agent_run_id))))
+    async def aadded_in(self, agent_run_id: str, known: Collection[str]) -> list[BaseMessage]:
+        """As `added_in`."""
+        return revived(_without(await self._store.read(partial(_history, root_id=id_named(agent_run_id))), known))
 
     async def adrive_in(self, visit: Visit | Caller, agent_run_id: str, release: Release) -> AgentRunRecord:
         """Drive it as far as it goes. Cancelling this stops nothing: `stop_in` does.
@@ -219,3 +219,7 @@ def _history(tx: Tx, root_id: str) -> list[Plain]:
     behind = tx.maybe("agent_task_behind", context_id=first.context_id, agent_task_id=first.agent_task_id)
     upto = GREATEST if behind is None else behind["context_from"]
     return [message for _, kind, message, _ in stored_messages(tx, first.context_id, upto=upto) if kind != "summary"]
+
+
+def _without(history: list[Plain], known: Collection[str]) -> list[Plain]:
+    return [each for each in history if each["data"].get("id") not in known]

@@ -172,11 +172,11 @@ class AgentVisit:
 
     def messages(self) -> list[BaseMessage]:
         """The messages that the agent run has added to those that it was given."""
-        return self._added(self.engine.history_in(self._ended.agent_run_id))
+        return self.engine.added_in(self._ended.agent_run_id, self._ids)
 
     async def amessages(self) -> list[BaseMessage]:
         """As `messages`."""
-        return self._added(await self.engine.ahistory_in(self._ended.agent_run_id))
+        return await self.engine.aadded_in(self._ended.agent_run_id, self._ids)
 
     def commands(self) -> list[Command[Any]]:
         """What its tools have returned for the graph."""
@@ -195,9 +195,6 @@ class AgentVisit:
     def _ended(self) -> AgentRunRecord:
         assert self.run is not None, "it was driven"
         return self.run
-
-    def _added(self, history: list[BaseMessage]) -> list[BaseMessage]:
-        return [each for each in history if each.id not in self._ids]
 
     def _question(self, requests: list[Any], doubts: list[Any]) -> Question:
         """The oldest that is open. Nothing else keeps an agent run from going on."""
