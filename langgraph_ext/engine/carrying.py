@@ -16,12 +16,13 @@ from langgraph_ext.engine.contexts import stored_messages
 from langgraph_ext.engine.rows import AgentTask
 from langgraph_ext.engine.starting import Continues
 from langgraph_ext.engine.states import AgentStatus
+from langgraph_ext.ledger.lineage import has_taken
 from langgraph_ext.ledger.records import AttemptStatus, RunStatus
 
 __all__ = ["COME_TO_NOTHING", "Before", "Carried", "Plain", "carried", "is_left", "look_back"]
 
 COME_TO_NOTHING = (AgentStatus.FAILED, AgentStatus.CANCELLED)
-"""How an agent run has ended that another one follows."""
+"""How an agent run has ended that another one of the same visit follows."""
 
 Plain = dict[str, Any]
 
@@ -46,12 +47,17 @@ class Carried(NamedTuple):
     continues: Continues | None
 
 
-def look_back(tx: Tx, row: Row | None) -> Before | None:
-    """Read the agent run before; None if there is none, or it goes on yet, or its history is another one's by now."""
+def look_back(tx: Tx, row: Row | None, place: tuple[str, str] | None, *, is_own: bool) -> Before | None:
+    """Read the agent run before; None if there is none, or it goes on yet, or its history is another one's by now.
+
+    Args:
+        tx: The transaction.
+        row: The agent run.
+        place: Namespace and id of the checkpoint that the visit executes; None if that is not stored.
+        is_own: Whether it is of the same visit.
+    """
     if row is None or not AgentStatus(row["status"]).ended:
         return None
-    visit = tx.one("agent_run_visit", run=row["run"])
-    is_taken = row["status"] not in COME_TO_NOTHING and visit["parent"] != RunStatus.CANCELLED
     tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=row["agent_run_id"]))
     first = next(each for each in tasks if each.agent_run_id == row["agent_run_id"] and each.parent_operation is None)
     newest = tx.maybe("agent_task_of_context", context_id=first.context_id)
@@ -60,18 +66,30 @@ def look_back(tx: Tx, row: Row | None) -> Before | None:
     rows = stored_messages(tx, first.context_id)
     return Before(
         row["agent_run_id"],
-        is_taken,
+        not is_own and _is_taken(tx, row, place),
         Continues(first.context_id, rows[-1][0] if rows else 0),
         tuple((kind, message) for _, kind, message, _ in rows if kind != "summary"),
     )
+
+
+def _is_taken(tx: Tx, row: Row, place: tuple[str, str] | None) -> bool:
+    """Whether what an agent run has added came into the state of its graph."""
+    visit = tx.one("agent_run_visit", run=row["run"])
+    if place is not None and visit["checkpoint_ns"] == place[0]:
+        thread_id, ns = row["thread_id"], place[0]
+        found = has_taken(tx, thread_id=thread_id, checkpoint_ns=ns, executed=visit["checkpoint_id"], later=place[1])
+        return found is None or found
+    return bool(row["status"] == AgentStatus.SUCCEEDED and visit["parent"] != RunStatus.CANCELLED)
 
 
 def is_left(tx: Tx, row: Row) -> bool:
     """Whether an agent run goes on in nobody's visit: its attempt is over, and the graph went another way."""
     if AgentStatus(row["status"]).ended:
         return False
-    attempt = tx.one("agent_run_visit", run=row["run"])["attempt"]
-    return attempt is not None and AttemptStatus(attempt).ended
+    visit = tx.one("agent_run_visit", run=row["run"])
+    if visit["attempt"] is None:  # under a lease of its own; one cannot tell a visit that runs beside this one
+        return False
+    return AttemptStatus(visit["attempt"]).ended or visit["parent"] == RunStatus.CANCELLED
 
 
 def carried(given: Sequence[Plain], before: Before | None) -> Carried:
@@ -87,10 +105,9 @@ def carried(given: Sequence[Plain], before: Before | None) -> Carried:
     """
     if before is None:
         return Carried(list(given), None)
-    names = [_id(each) for each in given]
     place, besides = 0, list[str]()
     for kind, message in before.messages:
-        if place < len(names) and _id(message) == names[place]:
+        if place < len(given) and _said(message) == _said(given[place]):
             place += 1
         else:
             besides.append(kind)
@@ -99,5 +116,8 @@ def carried(given: Sequence[Plain], before: Before | None) -> Carried:
     return Carried(list(given), None)
 
 
-def _id(message: Plain) -> Any:
-    return message["data"].get("id")
+def _said(message: Plain) -> Any:
+    """What makes a message the same one: one that was rewritten under its id is another."""
+    data = message["data"]
+    calls = [(each["id"], each["name"], each["args"]) for each in data.get("tool_calls") or ()]
+    return data.get("id"), message["type"], data["content"], calls

@@ -41,13 +41,15 @@ async def in_thread(fn: Callable[..., T], *args: Any) -> T:
     """Call a function in a thread, in the caller's context. Cancelled, the function goes on.
 
     Raises:
-        RuntimeError: It has raised what would end an event loop (`SystemExit`).
+        RuntimeError: It has raised what would end an event loop (`SystemExit`), or `StopIteration`.
     """
     context = copy_context()
 
     def act() -> T:
         try:
             return context.run(fn, *args)
+        except StopIteration as error:  # no future can hold it
+            raise RuntimeError(f"it raised StopIteration: {error}") from error
         except Exception:
             raise
         except BaseException as error:

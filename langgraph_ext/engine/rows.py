@@ -11,6 +11,7 @@ from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState, TicketState
 from langgraph_ext.errors import NotFound
+from langgraph_ext.ledger.agent_threads import thread_of
 
 __all__ = [
     "AgentRun",
@@ -22,7 +23,6 @@ __all__ = [
     "encoded",
     "read_root",
     "read_tree",
-    "thread_of",
 ]
 
 
@@ -245,11 +245,6 @@ class Tree:
     def holds(self, operation: Operation) -> bool:
         """Whether an operation is in one of these, or below it."""
         return bool(self.held & {operation.agent_run_id, self.root.agent_run_id})
-
-
-def thread_of(agent_run_id: str) -> str:
-    """The thread of a root's own run in the ledger. If no visit drives it, its lease and its events are there, too."""
-    return f"agent:{agent_run_id}"
 
 
 def read_root(tx: Tx, root_id: str) -> AgentRun:

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from langgraph_ext import canonical
 from langgraph_ext.database import Tx
 from langgraph_ext.engine.applying import Applying
-from langgraph_ext.engine.rows import encoded, thread_of
+from langgraph_ext.engine.rows import encoded
 from langgraph_ext.engine.visiting import Visit
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import runs
+from langgraph_ext.ledger.agent_threads import thread_of
 
 __all__ = ["Continues", "Entry", "start"]
 

@@ -65,6 +65,8 @@ class Visit(NamedTuple):
     parent: Parent
     guard: Callable[[Tx], object]
     """Raises, in a transaction, if the attempt may not act any more."""
+    place: tuple[str, str]
+    """Namespace and id of the checkpoint that the node's task executes."""
     caller: Caller
 
 

@@ -21,6 +21,7 @@ from langgraph_ext.engine.rows import AgentRun, AgentTask, read_root
 from langgraph_ext.engine.starting import Continues
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.visiting import Caller, Driven, Visit, stop_in
+from langgraph_ext.ledger.agent_threads import thread_of
 
 __all__ = ["Named", "Visits"]
 
@@ -35,6 +36,8 @@ class Named(NamedTuple):
     node: str
     """The beginning of the names of all visits of its node."""
     visit: str
+    otherwise: str
+    """What the same visit is called where its graph saves otherwise."""
 
     @property
     def key(self) -> str:
@@ -83,10 +86,12 @@ class Visits:
             ConflictError: The attempt may not act any more (`attempt_mismatch`).
             InvalidArgument: The messages cannot be stored.
         """
+        stopped = set[str]()
         while True:
-            before = self._store.database.read(self._looking(visit, named))
+            before = self._store.database.read(self._looking(visit, named, stopped))
             if isinstance(before, str):
                 self._store.database.transact(self._stopping(visit, before, _LEFT))
+                stopped.add(before)
                 continue
             starting = self._starting(visit, release, carried(given, before), named, before)
             found = self._store.database.transact(starting)
@@ -97,10 +102,12 @@ class Visits:
         self, visit: Visit | Caller, release: Release, given: list[Plain], named: Named
     ) -> AgentRunRecord:
         """As `start_in`."""
+        stopped = set[str]()
         while True:
-            before = await self._store.read(self._looking(visit, named))
+            before = await self._store.read(self._looking(visit, named, stopped))
             if isinstance(before, str):
                 await self._store.transact(self._stopping(visit, before, _LEFT))
+                stopped.add(before)
                 continue
             starting = self._starting(visit, release, carried(given, before), named, before)
             found = await self._store.transact(starting)
@@ -141,19 +148,22 @@ class Visits:
         """As `stop_in`."""
         return AgentRunRecord.of(await self._store.transact(self._stopping(visit, agent_run_id, reason)))
 
-    def _looking(self, visit: Visit | Caller, named: Named) -> Callable[[Tx], Before | str | None]:
+    def _looking(
+        self, visit: Visit | Caller, named: Named, but: Collection[str]
+    ) -> Callable[[Tx], Before | str | None]:
         """Look whether the visit's agent run is to begin, and which was before it; outside of a write transaction.
 
-        One that goes on in nobody's visit is to be stopped first: its id is returned.
+        One that goes on in nobody's visit is to be stopped first, but once: its id is returned.
         """
 
         def look(tx: Tx) -> Before | str | None:
             if _known(tx, named) is not None:
                 return None
-            newest = _newest(tx, visit, named)
-            if newest is not None and is_left(tx, newest):
-                return str(newest["agent_run_id"])
-            return look_back(tx, newest)
+            found, is_own = _prior(tx, visit, named)
+            if found is not None and found["agent_run_id"] not in but and is_left(tx, found):
+                return str(found["agent_run_id"])
+            place = visit.place if isinstance(visit, Visit) else None
+            return look_back(tx, found, place, is_own=is_own)
 
         return look
 
@@ -170,6 +180,7 @@ class Visits:
             if (known := _known(tx, named)) is not None:
                 if lent is not None:
                     lent.guard(tx)
+                _rehome(tx, known, lent)
                 return read_root(tx, known["agent_run_id"])
             if first.continues is not None and _history_is_another(tx, visit, named, before):
                 return None
@@ -187,8 +198,12 @@ class Visits:
 
 def _known(tx: Tx, named: Named) -> Row | None:
     """The agent run of a visit, unless it came to nothing."""
-    count = _count(tx, named)
-    return tx.maybe("agent_run_keyed", key=f"{named.key}#{count + 1}")
+    row = tx.maybe("agent_run_keyed", key=f"{named.key}#{_count(tx, named) + 1}")
+    if row is None:
+        row = tx.maybe("agent_run_keyed", key=f"{named.node}{named.otherwise}#1")
+        if row is not None and row["status"] not in ("running", "closing"):
+            return None
+    return row
 
 
 def _count(tx: Tx, named: Named) -> int:
@@ -201,16 +216,26 @@ def _count(tx: Tx, named: Named) -> int:
         number += 1
 
 
-def _newest(tx: Tx, visit: Visit | Caller, named: Named) -> Row | None:
-    """The newest agent run of a visit's node in its thread, if one can tell."""
-    if isinstance(visit, Caller):
-        return None
-    return tx.maybe("agent_run_before", thread_id=visit.held.thread_id, beginning=named.node)
+def _prior(tx: Tx, visit: Visit | Caller, named: Named) -> tuple[Row | None, bool]:
+    """The agent run before that of a visit, and whether it is of the same one; else it is its node's newest."""
+    if (count := _count(tx, named)) > 0:
+        return tx.one("agent_run_keyed", key=f"{named.key}#{count}"), True
+    if isinstance(visit, Visit):
+        return tx.maybe("agent_run_before", thread_id=visit.held.thread_id, beginning=named.node), False
+    return tx.maybe("agent_run_beginning", beginning=named.node, end=named.node + "\U0010ffff"), False
+
+
+def _rehome(tx: Tx, known: Row, lent: Visit | None) -> None:
+    """Have an agent run go on under the lease that there is now: its graph saves otherwise than when it began."""
+    agent_run_id = known["agent_run_id"]
+    thread_id = thread_of(agent_run_id) if lent is None else lent.held.thread_id
+    if known["thread_id"] != thread_id:
+        tx.run("agent_run_rehome", agent_run_id=agent_run_id, thread_id=thread_id)
 
 
 def _history_is_another(tx: Tx, visit: Visit | Caller, named: Named, before: Before | None) -> bool:
-    newest = _newest(tx, visit, named)
-    return newest is None or before is None or newest["agent_run_id"] != before.agent_run_id
+    found, _ = _prior(tx, visit, named)
+    return found is None or before is None or found["agent_run_id"] != before.agent_run_id
 
 
 def _history(tx: Tx, root_id: str) -> list[Plain]:

@@ -13,10 +13,11 @@ from langgraph_ext.engine.commits import Held
 from langgraph_ext.engine.driver import Driver
 from langgraph_ext.engine.program import Program
 from langgraph_ext.engine.resting import rest
-from langgraph_ext.engine.rows import AgentRun, Tree, thread_of
+from langgraph_ext.engine.rows import AgentRun, Tree
 from langgraph_ext.engine.store import Store
 from langgraph_ext.errors import LeaseError, StoreError
 from langgraph_ext.ledger import leases
+from langgraph_ext.ledger.agent_threads import thread_of
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.renewal import Renewal
 

@@ -5,12 +5,34 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from langgraph_ext.database import Tx
+from langgraph_ext.ledger.agent_threads import beginning_of_keys, thread_of
 
 __all__ = ["forget_thread", "forget_undone"]
 
+_OF_AGENTS = (
+    "requests",
+    "members",
+    "batches",
+    "messages",
+    "calls",
+    "tickets",
+    "operations",
+    "tasks",
+    "commits",
+    "runs",
+)
+"""The engine's tables, those first that are found by others. Its queries are there whether it was imported or not."""
+
 
 def forget_thread(tx: Tx, thread_id: str) -> None:
-    """Delete what the ledger's own tables hold of a thread."""
+    """Delete what the ledger's own tables hold of a thread, and all that is stored of its agent nodes' agent runs."""
+    beginning, end = beginning_of_keys(thread_id)
+    for root in tx.all("agent_roots_of_thread", thread_id=thread_id, beginning=beginning, end=end):
+        for table in _OF_AGENTS:
+            tx.run(f"agent_{table}_forget", root_id=root["agent_run_id"])
+        own_thread = thread_of(root["agent_run_id"])
+        tx.run("events_delete", thread_id=own_thread)
+        forget_thread(tx, own_thread)
     tx.run("inbox_delete", thread_id=thread_id)
     tx.run("requests_delete", thread_id=thread_id)
     tx.run("memos_delete", thread_id=thread_id)

@@ -27,6 +27,7 @@ from langgraph_ext.ledger.effects import Begun, Done, InDoubt, ToCall
 from langgraph_ext.ledger.encoded import Encoded, encode, value_of
 from langgraph_ext.ledger.frames import FrameKey
 from langgraph_ext.ledger.not_done import EffectNotDone
+from langgraph_ext.ledger.settlement import PartKey
 from langgraph_ext.nodes.callables import check_takes, is_async, left_unawaited, name_of
 from langgraph_ext.nodes.declared import Declared
 from langgraph_ext.nodes.fenced import Fenced
@@ -88,6 +89,11 @@ class Actor:
         """Ids of the effects whose calls are running."""
         self.notes: str | None = None
         """What its settlement says besides."""
+
+    @property
+    def part(self) -> PartKey:
+        """Which part of its task it is of."""
+        return self._place.part
 
     def inside(self, fn: Any) -> None:
         """As `Frame.inside`."""

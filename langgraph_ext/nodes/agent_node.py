@@ -25,6 +25,7 @@ from langgraph_ext.nodes.place import here
 from langgraph_ext.nodes.wrapping import durable
 from langgraph_ext.saver import host
 from langgraph_ext.saver.definition import DECLARED
+from langgraph_ext.saver.refusals import refuse
 
 __all__ = ["AgentNode", "AgentResult"]
 
@@ -136,7 +137,6 @@ class AgentNode(Runnable[Any, Any]):
     def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
         """The node's body in both forms, as an attempt that is on record."""
 
-        @durable(kind="agent")
         def visit(state: Any, frame: Frame | None = None) -> Any:
             at = self._arrive(state, frame)
             token = AT.set(at)
@@ -152,7 +152,6 @@ class AgentNode(Runnable[Any, Any]):
                 AT.reset(token)
             return self._update(at, at.messages(), at.commands())
 
-        @durable(kind="agent")
         async def avisit(state: Any, frame: Frame | None = None) -> Any:
             at = self._arrive(state, frame)
             token = AT.set(at)
@@ -168,7 +167,9 @@ class AgentNode(Runnable[Any, Any]):
                 AT.reset(token)
             return self._update(at, await at.amessages(), await at.acommands())
 
-        return visit, avisit
+        for each in (visit, avisit):  # two agents that one body calls are two parts of its task
+            each.__qualname__ = f"{type(self).__qualname__}.{self.name}"
+        return durable(kind="agent")(visit), durable(kind="agent")(avisit)
 
     def _arrive(self, state: Any, frame: Frame | None) -> AgentVisit:
         place = here()
@@ -177,6 +178,14 @@ class AgentNode(Runnable[Any, Any]):
                 f"agent node {self.name!r} runs in a graph; add it to one that is compiled with "
                 'checkpointer=LedgerSaver("runs.db"), or run its agent with AgentGraphEngine',
                 code="ledger_missing",
+            )
+        if place.durability != "exit" and not place.saver.loops.has(place.thread_id, place.checkpoint_ns):
+            refuse(
+                AdmissionError(
+                    f"agent node {self.name!r} runs in a graph that hands nothing to the saver; compile that subgraph "
+                    "without checkpointer=False",
+                    code="durability_required",
+                )
             )
         around = self._middleware.around
         return AgentVisit(str(self.name), self.release, place, frame, self._given(state), state, around)

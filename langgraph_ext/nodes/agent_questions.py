@@ -6,7 +6,7 @@ did anything, in LangChain's human-in-the-loop shape. It has a `request_id`, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from langgraph_ext.engine import OperationRecord, RequestRecord
@@ -68,8 +68,14 @@ def doubt_of(operation: OperationRecord) -> str:
     return f"doubt:{operation.operation_id}:{len(operation.calls)}"
 
 
-def read_answer(question: Question, value: Any) -> Any:
+def read_answer(question: Question, value: Any, was_shown: Callable[[], bool]) -> Any:
     """What an answer says, if it is one to this question.
+
+    Args:
+        question: What is asked.
+        value: What the graph was resumed with.
+        was_shown: Whether anybody has seen the question. What does not name its question was said before that, then:
+            to another one.
 
     Returns:
         Of a request the answer, without the name of the request; of a doubt what a person says of it.
@@ -81,6 +87,11 @@ def read_answer(question: Question, value: Any) -> Any:
     if named is not None and named != question["request_id"]:
         raise InvalidArgument(
             f"nothing was decided: the answer is for request {named!r}, and this is {question['request_id']!r}",
+            code="answer_invalid",
+        )
+    if named is None and not was_shown():
+        raise InvalidArgument(
+            "nothing was decided: the answer names no request_id, and it came before this question was shown",
             code="answer_invalid",
         )
     if question["kind"] != "doubt":

@@ -7,10 +7,12 @@ from the inner graph's nodes (agent_graph.py) to the attempt that they run in.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 from weakref import WeakKeyDictionary
 
 from langchain_core.messages import BaseMessage
@@ -28,6 +30,7 @@ from langgraph_ext.engine.visiting import Caller, Visit
 from langgraph_ext.engine.visits import Named
 from langgraph_ext.errors import ConflictError, InvalidArgument, LangGraphExtError
 from langgraph_ext.ledger import RunLedger
+from langgraph_ext.ledger.agent_threads import beginning_of_keys
 from langgraph_ext.ledger.frames import check_frame
 from langgraph_ext.ledger.runs import Parent
 from langgraph_ext.nodes.agent_events import telling
@@ -42,6 +45,9 @@ __all__ = ["AT", "AgentVisit"]
 
 _ENGINES: WeakKeyDictionary[RunLedger, AgentGraphEngine] = WeakKeyDictionary()
 """One for each ledger: it knows who waits for what in this process."""
+
+_PAGE = 200
+"""Questions that are read at a time."""
 
 
 class AgentVisit:
@@ -69,13 +75,14 @@ class AgentVisit:
     ) -> None:
         self._name, self._release = name, release
         self._frame = frame
-        ledger = place.saver.ledger
+        self._ledger = ledger = place.saver.ledger
+        self._thread_id = place.thread_id
         if ledger not in _ENGINES:
             _ENGINES[ledger] = AgentGraphEngine(ledger)
         self.engine = _ENGINES[ledger]
-        self._given = _with_ids(given, place)
+        self._given = _with_ids(given)
         self._ids = {each["data"]["id"] for each in self._given}
-        self._named = _named(place, frame, self._given)
+        self._named = _named(name, place, frame, self._given)
         self.serde = place.saver.serde
         called_with = _called_with(place.config)
         runtime = get_runtime()
@@ -97,15 +104,17 @@ class AgentVisit:
     def drive(self) -> Question | None:
         """Drive the agent run as far as it goes; what a person is asked then, if anything."""
         found = self.engine.start_in(self._visit, self._release, self._given, self._named)
-        try:
-            self.run = from_sync(partial(self._driven, found.agent_run_id))
-        except LangGraphExtError as error:
-            raise refused(error) from error
-        if self.run.status.ended:
-            return None
-        requests = self.engine.requests(found.agent_run_id, pending=True)
-        doubts = [] if requests else self.engine.doubts(found.agent_run_id)
-        return self._question(requests, doubts)
+        while True:
+            try:
+                self.run = from_sync(partial(self._driven, found.agent_run_id))
+            except LangGraphExtError as error:
+                raise refused(error) from error
+            if self.run.status.ended:
+                return None
+            requests = self.engine.requests(found.agent_run_id, pending=True)
+            doubts = [] if requests else self.engine.doubts(found.agent_run_id)
+            if requests or doubts:  # else somebody has answered just now
+                return self._question(requests, doubts)
 
     def ask(self, question: Question) -> Question | None:
         """Ask, and commit the answer; what is asked again, if it was none."""
@@ -114,7 +123,7 @@ class AgentVisit:
             return None
         value = interrupt(question)
         try:
-            read = read_answer(question, value)
+            read = read_answer(question, value, lambda: self._was_shown(question))
             if question["kind"] == "doubt":
                 self.engine.resolve(question["agent_run_id"], question["operation_id"], **read._asdict())
             else:
@@ -129,19 +138,21 @@ class AgentVisit:
         """As `drive`. Cancelling it stops the agent run for good: each of its tool calls has a result then."""
         found = await self.engine.astart_in(self._visit, self._release, self._given, self._named)
         agent_run_id = found.agent_run_id
-        try:
-            self.run = await self._driven(agent_run_id)
-        except asyncio.CancelledError:
-            stopping = self.engine.astop_in(self._visit, agent_run_id, "the graph was cancelled")
-            await asyncio.shield(asyncio.ensure_future(stopping))
-            raise
-        except LangGraphExtError as error:
-            raise refused(error) from error
-        if self.run.status.ended:
-            return None
-        requests = await self.engine.arequests(agent_run_id, pending=True)
-        doubts = [] if requests else await self.engine.adoubts(agent_run_id)
-        return self._question(requests, doubts)
+        while True:
+            try:
+                self.run = await self._driven(agent_run_id)
+            except asyncio.CancelledError:
+                stopping = self.engine.astop_in(self._visit, agent_run_id, "the graph was cancelled")
+                await asyncio.shield(asyncio.ensure_future(stopping))
+                raise
+            except LangGraphExtError as error:
+                raise refused(error) from error
+            if self.run.status.ended:
+                return None
+            requests = await self.engine.arequests(agent_run_id, pending=True)
+            doubts = [] if requests else await self.engine.adoubts(agent_run_id)
+            if requests or doubts:
+                return self._question(requests, doubts)
 
     async def aask(self, question: Question) -> Question | None:
         """As `ask`."""
@@ -151,8 +162,9 @@ class AgentVisit:
             _drain(question)
             return None
         value = interrupt(question)
+        shown = await asyncio.to_thread(self._was_shown, question)
         try:
-            read = read_answer(question, value)
+            read = read_answer(question, value, lambda: shown)
             if question["kind"] == "doubt":
                 await self.engine.aresolve(question["agent_run_id"], question["operation_id"], **read._asdict())
             else:
@@ -172,19 +184,19 @@ class AgentVisit:
 
     def messages(self) -> list[BaseMessage]:
         """The messages that the agent run has added to those that it was given."""
-        return self.engine.added_in(self._ended.agent_run_id, self._ids)
+        return self.engine.added_in(self._seen.agent_run_id, self._ids)
 
     async def amessages(self) -> list[BaseMessage]:
         """As `messages`."""
-        return await self.engine.aadded_in(self._ended.agent_run_id, self._ids)
+        return await self.engine.aadded_in(self._seen.agent_run_id, self._ids)
 
     def commands(self) -> list[Command[Any]]:
         """What its tools have returned for the graph."""
-        return commands_of(self.engine.operations(self._ended.agent_run_id), self.serde)
+        return commands_of(self.engine.operations(self._seen.agent_run_id), self.serde)
 
     async def acommands(self) -> list[Command[Any]]:
         """As `commands`."""
-        return commands_of(await self.engine.aoperations(self._ended.agent_run_id), self.serde)
+        return commands_of(await self.engine.aoperations(self._seen.agent_run_id), self.serde)
 
     def settles(self, told: Mapping[str, Any]) -> None:
         """Have the attempt's settlement say this of the agent run (rule A5)."""
@@ -192,7 +204,7 @@ class AgentVisit:
             self._frame._actor.notes = canonical.encode(dict(told)).decode()
 
     @property
-    def _ended(self) -> AgentRunRecord:
+    def _seen(self) -> AgentRunRecord:
         assert self.run is not None, "it was driven"
         return self.run
 
@@ -202,9 +214,28 @@ class AgentVisit:
             return of_request(requests[0], self._name)
         return of_doubt(doubts[0], self._name)
 
+    def _was_shown(self, question: Question) -> bool:
+        """Whether a question of the agent run's has come to the record of the graph's before."""
+        run_id = self._frame.run_id if self._frame is not None else None
+        after: str | None = None
+        while True:
+            page = self._ledger.interrupts(
+                thread_id=self._thread_id, run_id=run_id, kind=question["kind"], limit=_PAGE, after=after
+            )
+            if any(
+                isinstance(each.value, Mapping) and each.value.get("request_id") == question["request_id"]
+                for each in page
+            ):
+                return True
+            if len(page) < _PAGE:
+                return False
+            after = page[-1].interrupt_id
+
     def _is_open(self, question: Question, requests: Callable[..., Any], doubts: Callable[..., Any]) -> bool:
         """Whether nobody has answered a question yet, in whichever process."""
         agent_run_id = question["agent_run_id"]
+        if agent_run_id != self._seen.agent_run_id:  # one that came to nothing had asked
+            return False
         if question["kind"] == "doubt":
             return question["request_id"] in [doubt_of(each) for each in doubts(agent_run_id)]
         return any(
@@ -212,22 +243,26 @@ class AgentVisit:
         )
 
 
-def _with_ids(given: list[dict[str, Any]], place: Place) -> list[dict[str, Any]]:
-    """Messages, each with an id: by that it is known again."""
-    for number, each in enumerate(given):
+def _with_ids(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Messages, each with an id: by that it is known again, in later turns too."""
+    seen: Counter[str] = Counter()
+    for each in given:
         if each["data"].get("id") is None:
-            each["data"]["id"] = f"{place.checkpoint_id}:{number}"
+            digest = canonical.digest(canonical.encode(each, where="messages")).removeprefix("sha256:")[:32]
+            each["data"]["id"] = f"given:{digest}:{seen[digest]}"
+            seen[digest] += 1
     return given
 
 
-def _named(place: Place, frame: Frame | None, given: list[dict[str, Any]]) -> Named:
+def _named(name: str, place: Place, frame: Frame | None, given: list[dict[str, Any]]) -> Named:
     """What a visit is called. Where nothing of it is stored before its end, what it is given is all there is of it."""
     node = place.node if frame is None else frame.node_path
-    part = place.part
+    part = place.part if frame is None else frame._actor.part
     visit = f"{part.checkpoint_id}:{part.task_id}:{part.ordinal}"
-    if frame is None:
-        visit = canonical.digest(canonical.encode_plain(given, where="messages"))
-    return Named(f"visit:{part.thread_id}:{node}:", visit)
+    content = canonical.digest(canonical.encode_plain(given, where="messages"))
+    names = (visit, content) if frame is not None else (content, visit)
+    beginning, _ = beginning_of_keys(part.thread_id)
+    return Named(f"{beginning}{quote(node, safe='')}:{quote(name, safe='')}:", *names)
 
 
 def _visit(place: Place, frame: Frame, caller: Caller) -> Visit:
@@ -235,6 +270,7 @@ def _visit(place: Place, frame: Frame, caller: Caller) -> Visit:
         held=Held(place.thread_id, frame.epoch),
         parent=Parent(frame.run_id, frame.attempt_id),
         guard=partial(check_frame, frame=frame._actor.key),
+        place=(place.checkpoint_ns, place.checkpoint_id),
         caller=caller,
     )
 

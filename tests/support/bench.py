@@ -13,11 +13,12 @@ from langgraph_ext.engine.applying import Change, Ref
 from langgraph_ext.engine.commits import Committed, Held, RuntimeCommit, commit
 from langgraph_ext.engine.driver import Driver
 from langgraph_ext.engine.program import Program
-from langgraph_ext.engine.rows import AgentTask, Operation, Ticket, Tree, read_tree, thread_of
+from langgraph_ext.engine.rows import AgentTask, Operation, Ticket, Tree, read_tree
 from langgraph_ext.engine.starting import start
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.working import Work
 from langgraph_ext.ledger import control, leases
+from langgraph_ext.ledger.agent_threads import thread_of
 from langgraph_ext.ledger.leases import DEFAULT_TTL_US
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.renewal import Renewal

@@ -110,7 +110,7 @@ WHERE agent_run_id = :agent_run_id AND status = :expected;
 
 -- name: agent_run_visit
 -- What has become of the attempt that has started an agent run, and of its run.
-SELECT attempt.status AS attempt, parent.status AS parent
+SELECT attempt.status AS attempt, attempt.checkpoint_ns, attempt.checkpoint_id, parent.status AS parent
 FROM run AS own
 LEFT JOIN attempt ON attempt.attempt_id = own.parent_attempt
 LEFT JOIN run AS parent ON parent.run_id = own.parent_id
@@ -122,6 +122,14 @@ SELECT * FROM agent_run
 WHERE thread_id = :thread_id AND substr(key, 1, length(:beginning)) = :beginning
 ORDER BY agent_run_id DESC
 LIMIT 1;
+
+-- name: agent_run_beginning
+-- The newest whose key begins so.
+SELECT * FROM agent_run WHERE key >= :beginning AND key < :end ORDER BY agent_run_id DESC LIMIT 1;
+
+-- name: agent_run_rehome
+-- It goes on under another thread's lease: its graph saves otherwise than before.
+UPDATE agent_run SET thread_id = :thread_id, revision = revision + 1 WHERE agent_run_id = :agent_run_id;
 
 -- name: agent_run_get
 SELECT * FROM agent_run WHERE agent_run_id = :agent_run_id;

@@ -161,6 +161,10 @@ SELECT seq, event FROM checkpoint_log
 WHERE run = :run AND listed IS NULL
 ORDER BY seq;
 
+-- name: events_delete
+-- Of a thread that has no checkpoints.
+DELETE FROM checkpoint_log WHERE thread_id = :thread_id;
+
 -- name: run_events_delete
 DELETE FROM checkpoint_log WHERE run = :run AND listed IS NULL;
 
