@@ -1,0 +1,1 @@
+"""Five small graphs in their usual shapes, each before and after it became durable: see docs/examples.md."""

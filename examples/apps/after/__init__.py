@@ -1,0 +1,1 @@
+"""The same graphs, with a durable agent or node."""

@@ -1,0 +1,1 @@
+"""The graphs as one writes them with LangGraph alone."""
