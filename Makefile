@@ -24,9 +24,10 @@ PYTEST := $(RUN) pytest -n $(WORKERS) --dist worksteal
 .DELETE_ON_ERROR:
 .PHONY: help demo test faults check bench bench-agents bench-react bench-compare coverage clean
 
-## demo      the main job on real input: killed twice, resumed, approved; each order is charged once
+## demo      the main job on real input, and an agent: killed twice each, approved; each order is charged once
 demo: .venv/.for-demo
 	$(RUN) $(DEMO) $(ARGS)
+	$(RUN) examples.returns.demo
 
 ## test      check, then every test that takes less than 5 s
 test: check

@@ -1,6 +1,6 @@
 """The bank: a payment server of the world outside, which knows nothing of the shop's database.
 
-    python -m examples.orders.bank --ledger charges.jsonl [--hold N] [--idempotent]
+    python -m examples.orders.bank --ledger charges.jsonl [--hold N …] [--idempotent]
 
     POST /charges             charge {"order", "cents"} under the header Idempotency-Key; answers the charge
     GET  /charges?key=…       the charges that were made under this key, a list
@@ -20,6 +20,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -35,7 +36,7 @@ class Bank(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, ledger: Path, *, hold: int | None, idempotent: bool) -> None:
+    def __init__(self, ledger: Path, *, hold: Collection[int] = (), idempotent: bool) -> None:
         super().__init__(("127.0.0.1", 0), Desk)
         self.hold, self._idempotent = hold, idempotent
         self._file = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -49,7 +50,7 @@ class Bank(ThreadingHTTPServer):
             if self._idempotent and before:
                 return before[0]
             number = len(self._charges) + 1
-            made = {"charge": f"c-{number:03}", "key": key, "order": order, "cents": cents, "held": number == self.hold}
+            made = {"charge": f"c-{number:03}", "key": key, "order": order, "cents": cents, "held": number in self.hold}
             os.write(self._file, (json.dumps(made) + "\n").encode())
             os.fsync(self._file)
             self._charges.append(made)
@@ -98,7 +99,14 @@ def main() -> None:
     """Serve until stdin ends, which it does when whoever started the bank is gone."""
     parser = argparse.ArgumentParser(prog="examples.orders.bank", description="A payment server for the order batch.")
     parser.add_argument("--ledger", type=Path, required=True, help="the file of charges to append to")
-    parser.add_argument("--hold", type=int, metavar="N", help="never answer the N-th charge")
+    parser.add_argument(
+        "--hold",
+        type=int,
+        nargs="*",
+        default=[],
+        metavar="N",
+        help="never answer the N-th charge; several may be named",
+    )
     parser.add_argument("--idempotent", action="store_true", help="charge once under one key")
     args = parser.parse_args()
     bank = Bank(args.ledger, hold=args.hold, idempotent=args.idempotent)

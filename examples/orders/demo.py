@@ -111,7 +111,7 @@ def main() -> int:
 
 def run(console: Console, killed: Files, undisturbed: Files, *, kill_after: int) -> Story:
     """Run the batch twice: once with two kills, and once without."""
-    with ThreadPoolExecutor(max_workers=1) as pool, open_bank(killed, hold=HELD_CHARGE) as bank:
+    with ThreadPoolExecutor(max_workers=1) as pool, open_bank(killed, hold=(HELD_CHARGE,)) as bank:
         console.print(f"Process 1 starts; it is killed when {kill_after} tasks of the fan-out have ended ...")
         first = kill_worker(killed, bank, "start", moment=in_the_fan_out(killed, after=kill_after))
         at_kill = read_saved(killed.db)

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,10 +73,29 @@ class Ended:
     """Where it stopped, or None when it was killed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A program of the examples, to be run."""
+
+    module: str
+    arguments: tuple[str, ...]
+    """Its job first."""
+
+    @property
+    def job(self) -> str:
+        """What it is to do."""
+        return self.arguments[0]
+
+    def spawned(self) -> subprocess.Popen[str]:
+        """It, running."""
+        command = [sys.executable, "-m", self.module, *self.arguments]
+        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 @contextmanager
-def open_bank(files: Files, *, hold: int | None = None) -> Iterator[str]:
-    """Run a bank beside a run, and give its URL; it never answers the charge that it is to `hold`."""
-    options = [] if hold is None else ["--hold", str(hold)]
+def open_bank(files: Files, *, hold: Collection[int] = ()) -> Iterator[str]:
+    """Run a bank beside a run, and give its URL; it never answers the charges of these numbers."""
+    options = ["--hold", *map(str, hold)] if hold else []
     command = [sys.executable, "-m", "examples.orders.bank", "--ledger", str(files.charges), *options]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as bank:
         try:
@@ -92,15 +111,33 @@ def open_bank(files: Files, *, hold: int | None = None) -> Iterator[str]:
 def run_worker(files: Files, bank: str, job: str, *options: str) -> Ended:
     """Run one worker to its end; raises `DemoError` when it fails."""
     started = time.time()
-    with _spawn(files, bank, job, *options) as child:
+    pid, out = _run(_worker(files, bank, job, *options))
+    return Ended(job=job, pid=pid, started=started, ended=time.time(), stop=cast(Stop, json.loads(out)))
+
+
+def run_process(process: Process) -> str:
+    """Run a process to its end, for what it prints; raises `DemoError` when it fails."""
+    return _run(process)[1]
+
+
+def kill_process(process: Process, moment: Moment) -> int:
+    """Run a process and SIGKILL it when the moment has come; its pid.
+
+    Raises:
+        DemoError: It ended by itself before the signal reached it.
+    """
+    with process.spawned() as child:
         try:
-            out, err = child.communicate(timeout=PATIENCE_SECONDS)
-        except BaseException:
+            _wait_for(child, moment)
+        finally:
             child.kill()
-            raise
-    if child.returncode != 0:
-        raise DemoError(f"worker {job!r} ended with status {child.returncode}:\n{err}")
-    return Ended(job=job, pid=child.pid, started=started, ended=time.time(), stop=cast(Stop, json.loads(out)))
+        _, err = child.communicate()
+    if child.returncode != -signal.SIGKILL:
+        raise DemoError(
+            f"worker {process.job!r} was not killed {moment.what}: it ended by itself with status "
+            f"{child.returncode}\n{err}"
+        )
+    return child.pid
 
 
 def kill_worker(files: Files, bank: str, job: str, *options: str, moment: Moment) -> Ended:
@@ -110,17 +147,8 @@ def kill_worker(files: Files, bank: str, job: str, *options: str, moment: Moment
         DemoError: The worker ended by itself before the signal reached it.
     """
     started = time.time()
-    with _spawn(files, bank, job, *options) as child:
-        try:
-            _wait_for(child, moment)
-        finally:
-            child.kill()
-        _, err = child.communicate()
-    if child.returncode != -signal.SIGKILL:
-        raise DemoError(
-            f"worker {job!r} was not killed {moment.what}: it ended by itself with status {child.returncode}\n{err}"
-        )
-    return Ended(job=job, pid=child.pid, started=started, ended=time.time(), stop=None)
+    pid = kill_process(_worker(files, bank, job, *options), moment)
+    return Ended(job=job, pid=pid, started=started, ended=time.time(), stop=None)
 
 
 def in_the_fan_out(files: Files, *, after: int) -> Moment:
@@ -170,7 +198,18 @@ def _tasks_ended(log: Path, node: str) -> int:
     return sum(entry.node == node and entry.event is Event.END for entry in read_log(log))
 
 
-def _spawn(files: Files, bank: str, job: str, *options: str) -> subprocess.Popen[str]:
+def _run(process: Process) -> tuple[int, str]:
+    with process.spawned() as child:
+        try:
+            out, err = child.communicate(timeout=PATIENCE_SECONDS)
+        except BaseException:
+            child.kill()
+            raise
+    if child.returncode != 0:
+        raise DemoError(f"worker {process.job!r} ended with status {child.returncode}:\n{err}")
+    return child.pid, out
+
+
+def _worker(files: Files, bank: str, job: str, *options: str) -> Process:
     where = ["--bank", bank, "--db", str(files.db), "--log", str(files.log), "--report", str(files.report)]
-    command = [sys.executable, "-m", "examples.orders.worker", job, *where, *options]
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return Process("examples.orders.worker", (job, *where, *options))

@@ -17,7 +17,7 @@ from langgraph_ext import EffectNotDone
 
 @contextmanager
 def bank(ledger: Path, *, idempotent: bool = False) -> Iterator[Payments]:
-    with Bank(ledger, hold=None, idempotent=idempotent) as server:
+    with Bank(ledger, idempotent=idempotent) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         yield Payments(f"http://127.0.0.1:{server.server_port}")
         server.shutdown()

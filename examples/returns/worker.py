@@ -1,0 +1,78 @@
+"""A worker: one process that takes the case as far as it gets, then says on stdout where it stopped.
+
+    python -m examples.returns.worker start   --bank URL --db returns.db [--model NAME]
+    python -m examples.returns.worker resume  (as start)
+    python -m examples.returns.worker approve --db returns.db     the person: approves what is asked, and runs nothing
+
+Exit status: 0 the case is closed or waits for an answer, 1 a node failed, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+
+from examples.orders.payments import Payments
+from examples.returns.graph import build
+from langgraph_ext import AgentGraphEngine, LedgerSaver, with_ledger
+from langgraph_ext.testing import ScriptedChatModel, call
+
+ORDER, CENTS = "NL-7", 4200
+CASE = {
+    "order": ORDER,
+    "cents": CENTS,
+    "messages": [HumanMessage(f"The lamp of order {ORDER} arrived broken. I want my money back.", id="complaint")],
+}
+CONFIG: RunnableConfig = {"configurable": {"thread_id": "case-1"}}
+
+
+def scripted() -> BaseChatModel:
+    """A model that needs no key: it looks up, refunds and says so."""
+    refund = call("refund", {"order": ORDER, "cents": CENTS})
+    return ScriptedChatModel(script=[call("find_order", {"order": ORDER}), refund, "Your money is on its way back."])
+
+
+def go_on(db: Path, bank: str, model: str | None, given: Any) -> dict[str, Any]:
+    """Open the database, go on from its last checkpoint, and stop at a question or at the end."""
+    with LedgerSaver(db) as saver:
+        app: Any = with_ledger(build(Payments(bank), model or scripted()).compile(checkpointer=saver))
+        final = app.invoke(given, CONFIG, durability="sync")
+    asked = [each.value for each in final.get("__interrupt__", ())]
+    return {"question": asked[0] if asked else None, "said": final["messages"][-1].text}
+
+
+def approve(db: Path) -> dict[str, Any]:
+    """Approve everything that is asked. The process that goes on with the case need not be this one."""
+    with LedgerSaver(db) as saver:
+        engine = AgentGraphEngine(saver.ledger)
+        requests = [each for run in engine.runs() for each in engine.requests(run.agent_run_id, pending=True)]
+        for each in requests:
+            decisions = [{"type": "approve"} for _ in each.payload["action_requests"]]
+            engine.answer(each.agent_run_id, each.request_id, {"decisions": decisions})
+        return {"approved": [action for each in requests for action in each.payload["action_requests"]]}
+
+
+def main() -> None:
+    """Run one worker, as its command line says."""
+    parser = argparse.ArgumentParser(prog="examples.returns.worker", description="Run one process of the case.")
+    parser.add_argument("job", choices=["start", "resume", "approve"])
+    parser.add_argument("--db", type=Path, required=True, help="the run's database")
+    parser.add_argument("--bank", help="the URL of the payment server")
+    parser.add_argument("--model", help='a chat model, such as "openai:gpt-5-mini" (extra langchain)')
+    args = parser.parse_args()
+    if args.job == "approve":
+        print(json.dumps(approve(args.db)))
+    elif args.bank is None:
+        parser.error(f"{args.job} needs --bank")
+    else:
+        print(json.dumps(go_on(args.db, args.bank, args.model, CASE if args.job == "start" else None)))
+
+
+if __name__ == "__main__":
+    main()
