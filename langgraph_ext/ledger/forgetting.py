@@ -9,30 +9,12 @@ from langgraph_ext.ledger.agent_threads import beginning_of_keys, thread_of
 
 __all__ = ["forget_thread", "forget_undone"]
 
-_OF_AGENTS = (
-    "requests",
-    "members",
-    "batches",
-    "messages",
-    "calls",
-    "tickets",
-    "operations",
-    "tasks",
-    "commits",
-    "runs",
-)
-"""The engine's tables, those first that are found by others. Its queries are there whether it was imported or not."""
-
 
 def forget_thread(tx: Tx, thread_id: str) -> None:
     """Delete what the ledger's own tables hold of a thread, and all that is stored of its agent nodes' agent runs."""
     beginning, end = beginning_of_keys(thread_id)
     for root in tx.all("agent_roots_of_thread", thread_id=thread_id, beginning=beginning, end=end):
-        for table in _OF_AGENTS:
-            tx.run(f"agent_{table}_forget", root_id=root["agent_run_id"])
-        own_thread = thread_of(root["agent_run_id"])
-        tx.run("events_delete", thread_id=own_thread)
-        forget_thread(tx, own_thread)
+        _forget_agent(tx, root["agent_run_id"])
     tx.run("inbox_delete", thread_id=thread_id)
     tx.run("requests_delete", thread_id=thread_id)
     tx.run("memos_delete", thread_id=thread_id)
@@ -46,6 +28,23 @@ def forget_thread(tx: Tx, thread_id: str) -> None:
         tx.run("effects_delete", thread_id=thread_id)
         tx.run("attempts_delete", thread_id=thread_id)
         tx.run("visits_delete", thread_id=thread_id)
+
+
+def _forget_agent(tx: Tx, root_id: str) -> None:
+    """Delete a tree of agent runs. The engine's queries are there whether it was imported or not."""
+    tx.run("agent_request_forget", root_id=root_id)
+    tx.run("agent_member_forget", root_id=root_id)  # found by its batch
+    tx.run("agent_batch_forget", root_id=root_id)
+    tx.run("agent_message_forget", root_id=root_id)  # found by its task
+    tx.run("agent_call_forget", root_id=root_id)  # found by its operation
+    tx.run("agent_ticket_forget", root_id=root_id)
+    tx.run("agent_operation_forget", root_id=root_id)
+    tx.run("agent_task_forget", root_id=root_id)
+    tx.run("agent_commit_forget", root_id=root_id)
+    tx.run("agent_run_forget", root_id=root_id)
+    own_thread = thread_of(root_id)
+    tx.run("events_delete", thread_id=own_thread)
+    forget_thread(tx, own_thread)
 
 
 def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:

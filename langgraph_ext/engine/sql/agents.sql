@@ -125,7 +125,8 @@ LIMIT 1;
 
 -- name: agent_run_beginning
 -- The newest whose key begins so.
-SELECT * FROM agent_run WHERE key >= :beginning AND key < :end ORDER BY agent_run_id DESC LIMIT 1;
+SELECT * FROM agent_run
+WHERE agent_run_id = (SELECT max(agent_run_id) FROM agent_run WHERE key >= :beginning AND key < :end);
 
 -- name: agent_run_rehome
 -- It goes on under another thread's lease: its graph saves otherwise than before.
