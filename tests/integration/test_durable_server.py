@@ -154,12 +154,15 @@ class Dev:
         self._log.close()
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-@pytest.mark.skipif(
-    importlib.util.find_spec("langgraph_api") is None,
-    reason="no langgraph dev here: pip install 'langgraph-cli[inmem]', which is no part of the extra dev",
-)
+def needs_server(test: Any) -> Any:
+    test = pytest.mark.skipif(
+        importlib.util.find_spec("langgraph_api") is None,
+        reason="no langgraph dev here: pip install 'langgraph-cli[inmem]', which is no part of the extra dev",
+    )(test)
+    return pytest.mark.slow(pytest.mark.timeout(300)(test))
+
+
+@needs_server
 def test_l12_l28_a_real_server_is_killed_and_goes_on(tmp_path: Path) -> None:
     """Asked, answered, killed behind an effect, started again: every effect is done once, by one invocation each."""
     dev = Dev(tmp_path, SLOW="1")
@@ -187,3 +190,36 @@ def test_l12_l28_a_real_server_is_killed_and_goes_on(tmp_path: Path) -> None:
         assert [] == saver.ledger.verify()
     assert [("charge", 1, "succeeded"), ("ask", 1, "succeeded"), ("mail", 1, "interrupted")] == found[:3]
     assert ("mail", 2, "succeeded") == found[-1]
+
+
+@needs_server
+def test_a15_an_agent_under_a_real_server_is_killed_in_its_tool_and_pays_once(tmp_path: Path) -> None:
+    """Asked and approved through the server; killed behind the payment; the doubt is asked about, and answered."""
+    dev = Dev(tmp_path, SLOW="1")
+    try:
+        thread = dev.client.threads.create()["thread_id"]
+        dev.client.runs.wait(thread, "support", input={"messages": [{"role": "user", "content": "Pay a."}]})
+        (asked,) = dev.client.threads.get_state(thread)["tasks"][0]["interrupts"]
+        assert "approval" == asked["value"]["kind"]
+        answer = {"decisions": [{"type": "approve"}], "request_id": asked["value"]["request_id"]}
+        dev.client.runs.create(thread, "support", command={"resume": answer})
+        dev.until((tmp_path / "effects").exists)
+    finally:
+        dev.kill()
+    dev = Dev(tmp_path)
+    try:
+        if not any(thread == each["thread_id"] for each in dev.client.threads.search()):  # its own files lag behind
+            dev.client.threads.create(thread_id=thread, graph_id="support")
+        dev.client.runs.wait(thread, "support", input=None, multitask_strategy="enqueue")
+        (asked,) = dev.client.threads.get_state(thread)["tasks"][0]["interrupts"]
+        assert "doubt" == asked["value"]["kind"]
+        answer = {"decisions": [{"type": "respond", "message": "paid a"}], "request_id": asked["value"]["request_id"]}
+        dev.client.runs.wait(thread, "support", command={"resume": answer})
+        messages = dev.client.threads.get_state(thread)["values"]["messages"]
+    finally:
+        dev.kill()
+
+    assert ["human", "ai", "tool", "ai"] == [each["type"] for each in messages]
+    assert ("It is paid.", "pay a\n") == (messages[-1]["content"], (tmp_path / "effects").read_text())
+    with LedgerSaver(tmp_path / "runs.db") as saver:
+        assert [] == saver.ledger.verify()
