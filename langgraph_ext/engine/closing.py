@@ -108,6 +108,8 @@ def end(at: Applying, run: AgentRun, status: AgentStatus, *, output: object = No
     if run.is_root:
         where = runs.At(at.thread_id, "", at.now_us)
         error = (run.reason or "", run.message or "") if status is AgentStatus.FAILED else None
+        if at.tx.one("run_get", run=run.run)["status"] == RunStatus.RECOVERY_REQUIRED:
+            runs.move(at.tx, run.run, RunStatus.RUNNING, where)  # only from there it may end by itself
         runs.move(at.tx, run.run, _RUN_STATUS[status], where, error=error)
         if status is AgentStatus.CANCELLED:
             at.tx.run("inbox_consume", run=run.run, kind=InboxKind.CANCEL, now_us=at.now_us)
