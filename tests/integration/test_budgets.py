@@ -484,9 +484,9 @@ def test_l33_a_budget_needs_a_ledger(log: str) -> None:
 
 
 def test_l34_async_code_awaits_its_commits(saver: LedgerSaver, loop: asyncio.AbstractEventLoop) -> None:
-    """No transaction runs in the thread of an event loop that awaits a model; a sync model's does, and counts as well.
+    """No transaction runs in the thread of an event loop that awaits a model. A sync model's call counts as well.
 
-    It also notices when LangChain looks callbacks up otherwise.
+    That one runs where the caller is, or in whichever thread commits for it just then. It also notices when LangChain looks callbacks up otherwise.
     """
     on_loop: list[bool] = []
     model = scripted(usage=used())
@@ -507,5 +507,5 @@ def test_l34_async_code_awaits_its_commits(saver: LedgerSaver, loop: asyncio.Abs
         app = with_ledger(line(saver, a=node))
         loop.run_until_complete(app.ainvoke({"log": []}, CONFIG))
 
-    assert [False, False, True] == on_loop
+    assert ([False, False], 3) == (on_loop[:2], len(on_loop))
     assert 3 == saver.ledger.usage(saver.ledger.runs()[0].run_id).calls
