@@ -486,7 +486,8 @@ def test_l33_a_budget_needs_a_ledger(log: str) -> None:
 def test_l34_async_code_awaits_its_commits(saver: LedgerSaver, loop: asyncio.AbstractEventLoop) -> None:
     """No transaction runs in the thread of an event loop that awaits a model. A sync model's call counts as well.
 
-    That one runs where the caller is, or in whichever thread commits for it just then. It also notices when LangChain looks callbacks up otherwise.
+    That one runs where the caller is, or in whichever thread commits for it just then. It also notices when LangChain
+    looks callbacks up otherwise.
     """
     on_loop: list[bool] = []
     model = scripted(usage=used())
