@@ -16,13 +16,13 @@ from typing import Any
 from langgraph_ext.database import Tx
 from langgraph_ext.engine import pauses
 from langgraph_ext.engine.applying import Applying, OfOperation, moved, operation_of
-from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
+from langgraph_ext.engine.commits import RuntimeCommit
+from langgraph_ext.engine.from_outside import say
 from langgraph_ext.engine.messages import told_outcome
 from langgraph_ext.engine.moves import error_outcome, move_operation
 from langgraph_ext.engine.rows import Operation
 from langgraph_ext.engine.states import OperationState
 from langgraph_ext.errors import ConflictError, NotFound
-from langgraph_ext.ledger import leases
 from langgraph_ext.ledger.owners import Owner
 
 __all__ = ["Doubt", "Resolve", "resolve"]
@@ -120,10 +120,6 @@ def resolve(
             code="operation_not_in_doubt",
             details={"operation_id": operation_id, "state": str(operation.state)},
         )
-    holder = leases.holder(tx, root["thread_id"], now_us=lease_us)
-    lease = holder or leases.acquire(
-        tx, thread_id=root["thread_id"], owner=owner, ttl_us=ttl_us, now_us=lease_us, whole=True
-    )
     outcome = None
     if happened is None:
         outcome = error_outcome("outcome_unknown", "nobody knows whether it was done; it is not called again")
@@ -134,7 +130,4 @@ def resolve(
         key=key,
         changes=(Resolve(operation_id=operation_id, outcome=outcome),),
     )
-    held = Held(lease.thread_id, lease.epoch)
-    commit(tx, wanted, held, now_us=now_us, ids=ids)
-    if holder is None:
-        leases.release(tx, *held, now_us=lease_us)
+    say(tx, wanted, owner=owner, ttl_us=ttl_us, lease_us=lease_us, now_us=now_us, ids=ids)

@@ -18,12 +18,12 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine import pauses, raising
 from langgraph_ext.engine.applying import Applying, OfAgentRun, OfTask
 from langgraph_ext.engine.asking import open_request
-from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
+from langgraph_ext.engine.commits import RuntimeCommit
+from langgraph_ext.engine.from_outside import say
 from langgraph_ext.engine.moves import wake
 from langgraph_ext.engine.rows import decoded, encoded
 from langgraph_ext.engine.states import RequestState
 from langgraph_ext.errors import ConflictError, NotFound
-from langgraph_ext.ledger import leases
 from langgraph_ext.ledger.owners import Owner
 
 __all__ = ["Answer", "OpenRequest", "Request", "give_answer", "request_named", "request_of", "requests_of"]
@@ -122,17 +122,9 @@ def give_answer(
         return
     if found.state is not RequestState.OPEN:
         raise _closed(found)
-    root = tx.one("agent_run_get", agent_run_id=root_id)
-    holder = leases.holder(tx, root["thread_id"], now_us=lease_us)
-    lease = holder or leases.acquire(
-        tx, thread_id=root["thread_id"], owner=owner, ttl_us=ttl_us, now_us=lease_us, whole=True
-    )
     change = Answer(agent_run_id=found.agent_run_id, request_id=request_id, answer=value)
     wanted = RuntimeCommit(root_id=root_id, key=f"answer:{request_id}", changes=(change,))
-    held = Held(lease.thread_id, lease.epoch)
-    commit(tx, wanted, held, now_us=now_us, ids=ids)
-    if holder is None:
-        leases.release(tx, *held, now_us=lease_us)
+    say(tx, wanted, owner=owner, ttl_us=ttl_us, lease_us=lease_us, now_us=now_us, ids=ids)
 
 
 def request_of(tx: Tx, root_id: str, request_id: str) -> Request:

@@ -12,14 +12,14 @@ from langgraph_ext.engine.closing import STOPPED
 from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
 from langgraph_ext.engine.control import Close, Finish
 from langgraph_ext.engine.recovery import take_over
-from langgraph_ext.engine.rows import AgentRun, read_tree
+from langgraph_ext.engine.rows import AgentRun, Tree, read_root, read_tree
 from langgraph_ext.engine.states import AgentStatus
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import inbox, leases
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.records import CancelMode, InboxKind
 
-__all__ = ["stop"]
+__all__ = ["stop", "stop_held"]
 
 
 def stop(
@@ -67,16 +67,23 @@ def stop(
         return tree.root
     lease = leases.acquire(tx, thread_id=tree.root.thread_id, owner=owner, ttl_us=ttl_us, now_us=lease_us, whole=True)
     held = Held(lease.thread_id, lease.epoch)
-    close = Close(agent_run_id=root_id, reason=STOPPED, message=reason or "")
+    found = stop_held(tx, tree, held, reason or "", now_us=now_us, ids=ids)
+    leases.release(tx, *held, now_us=lease_us)
+    return found
+
+
+def stop_held(tx: Tx, tree: Tree, held: Held, reason: str, *, now_us: int, ids: Callable[[], str]) -> AgentRun:
+    """Stop a tree that nobody drives any more, under a lease: each of its tool calls has a result then."""
+    root_id = tree.root.agent_run_id
+    close = Close(agent_run_id=root_id, reason=STOPPED, message=reason)
     steps = [
-        take_over(tree, lease.epoch),
+        take_over(tree, held.epoch),
         RuntimeCommit(root_id=root_id, key=f"close:{root_id}:{tree.root.revision}", changes=(close,)),
         RuntimeCommit(root_id=root_id, key=f"terminal:{root_id}", changes=(Finish(agent_run_id=root_id),)),
     ]
     for step in steps:
         if step is not None:
             commit(tx, step, held, now_us=now_us, ids=ids)
-    leases.release(tx, *held, now_us=lease_us)
-    found = read_tree(tx, root_id).root
+    found = read_root(tx, root_id)
     assert found.status is not AgentStatus.RUNNING
     return found

@@ -15,14 +15,12 @@ from langchain_core.tools import BaseTool
 
 from langgraph_ext.database import Tx, tell
 from langgraph_ext.engine.around_models import AroundModel
-from langgraph_ext.engine.closing import STOPPED
-from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
-from langgraph_ext.engine.control import Close, Finish
+from langgraph_ext.engine.commits import Held
 from langgraph_ext.engine.driver import Driver
 from langgraph_ext.engine.program import Program
-from langgraph_ext.engine.recovery import take_over
 from langgraph_ext.engine.resting import rest
-from langgraph_ext.engine.rows import AgentRun, read_root, read_tree
+from langgraph_ext.engine.rows import AgentRun, read_tree
+from langgraph_ext.engine.stopping import stop_held
 from langgraph_ext.engine.store import Store
 from langgraph_ext.ledger.runs import Parent
 
@@ -125,15 +123,4 @@ def stop_in(tx: Tx, root_id: str, held: Held, reason: str, *, ids: Callable[[], 
         now_us: Microseconds since the epoch, UTC.
     """
     tree = read_tree(tx, root_id)
-    if tree.root.status.ended:
-        return tree.root
-    close = Close(agent_run_id=root_id, reason=STOPPED, message=reason)
-    steps = [
-        take_over(tree, held.epoch),
-        RuntimeCommit(root_id=root_id, key=f"close:{root_id}:{tree.root.revision}", changes=(close,)),
-        RuntimeCommit(root_id=root_id, key=f"terminal:{root_id}", changes=(Finish(agent_run_id=root_id),)),
-    ]
-    for step in steps:
-        if step is not None:
-            commit(tx, step, held, now_us=now_us, ids=ids)
-    return read_root(tx, root_id)
+    return tree.root if tree.root.status.ended else stop_held(tx, tree, held, reason, now_us=now_us, ids=ids)
