@@ -16,6 +16,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 
 from langgraph_ext import canonical
 from langgraph_ext.engine.argument_checks import argument_fault
+from langgraph_ext.engine.batches import Member
 from langgraph_ext.engine.messages import plain, result_message
 from langgraph_ext.engine.moves import error_outcome
 from langgraph_ext.engine.releases import Live
@@ -162,26 +163,28 @@ def _invalid(why: str) -> InvalidArgument:
     return InvalidArgument(f"nothing was decided: {why}", code="answer_invalid")
 
 
-def decided(members: Members, payload: Mapping[str, Any], answer: Mapping[str, Any], runtime: Runtime) -> list[Any]:
+def decided(
+    members: Sequence[Member], payload: Mapping[str, Any], answer: Mapping[str, Any], runtime: Runtime
+) -> list[Any]:
     """What becomes of the members that were asked about, as `DecideBatch` takes it.
 
     Args:
-        members: Each with `ordinal`, `call_id` and `name`.
+        members: All of the batch.
         payload: What was asked.
         answer: What was decided.
         runtime: What the behaviour may look at.
     """
     decisions = dict(zip(payload["tool_call_ids"], answer["decisions"], strict=True))
     return [
-        {"ordinal": each["ordinal"], "decision": decisions[each["call_id"]]}
-        | _effect_of(each, decisions[each["call_id"]], runtime)
+        {"ordinal": each.ordinal, "decision": decisions[each.call_id]}
+        | _effect_of(each, decisions[each.call_id], runtime)
         for each in members
-        if each["call_id"] in decisions
+        if each.call_id in decisions
     ]
 
 
-def _effect_of(member: Mapping[str, Any], decision: Mapping[str, Any], runtime: Runtime) -> dict[str, Any]:
-    call_id, name, message = member["call_id"], member["name"], decision.get("message")
+def _effect_of(member: Member, decision: Mapping[str, Any], runtime: Runtime) -> dict[str, Any]:
+    call_id, name, message = member.call_id, member.name, decision.get("message")
     if decision["type"] == "approve":
         return {}
     if decision["type"] == "edit":

@@ -12,7 +12,7 @@ from langgraph_ext.engine.applying import Applying, OfOperation, moved, operatio
 from langgraph_ext.engine.contexts import append
 from langgraph_ext.engine.member_results import member_result
 from langgraph_ext.engine.messages import result_message, tokens_of
-from langgraph_ext.engine.rows import Operation, decoded, encoded
+from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.states import BatchState, MemberState
 
 __all__ = [
@@ -42,8 +42,6 @@ class Member:
     """Of its operation, once that has ended."""
     result: dict[str, Any] | None
     """What the model is told, a plain message; None until it is settled."""
-    decision: Any = None
-    """What a person has decided on it; None if nobody was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,5 +217,4 @@ def _member(tx: Tx, row: Row, operations: Mapping[str, Operation]) -> Member:
         operation_id=row["operation_id"],
         outcome=outcome,
         result=member_result(row, outcome) if is_settled else None,
-        decision=decoded(row["decision"]),
     )

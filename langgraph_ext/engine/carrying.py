@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from langgraph_ext.database import Row, Tx
-from langgraph_ext.engine.contexts import stored_messages
-from langgraph_ext.engine.rows import AgentTask
+from langgraph_ext.engine.contexts import end_of, stored_messages
+from langgraph_ext.engine.rows import first_task
 from langgraph_ext.engine.starting import Continues
 from langgraph_ext.engine.states import AgentStatus
 from langgraph_ext.ledger.lineage import has_taken
@@ -58,10 +58,8 @@ def look_back(tx: Tx, row: Row | None, place: tuple[str, str] | None, *, is_own:
     """
     if row is None or not AgentStatus(row["status"]).ended:
         return None
-    tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=row["agent_run_id"]))
-    first = next(each for each in tasks if each.agent_run_id == row["agent_run_id"] and each.parent_operation is None)
-    newest = tx.maybe("agent_task_of_context", context_id=first.context_id)
-    if newest is not None and newest["agent_task_id"] != first.agent_task_id:
+    first = first_task(tx, row["agent_run_id"])
+    if end_of(tx, first) is not None:
         return None
     rows = stored_messages(tx, first.context_id)
     return Before(

@@ -7,6 +7,7 @@ The first reason that is committed wins. A root's close is the tree's; a child's
 
 from __future__ import annotations
 
+from langgraph_ext.engine import pauses
 from langgraph_ext.engine.applying import Applying, agent_run_of
 from langgraph_ext.engine.batches import close_batches
 from langgraph_ext.engine.limits import REASONS
@@ -14,7 +15,6 @@ from langgraph_ext.engine.moves import error_outcome, move_operation
 from langgraph_ext.engine.rows import AgentRun, Operation, encoded
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState
 from langgraph_ext.engine.tickets import EXHAUSTED, Planned, settle_unused, told
-from langgraph_ext.ledger import runs
 from langgraph_ext.ledger.records import InboxKind, RunStatus
 
 __all__ = ["STOPPED", "cancel", "close", "close_planned", "end", "finish", "succeed"]
@@ -106,11 +106,8 @@ def end(at: Applying, run: AgentRun, status: AgentStatus, *, output: object = No
     at.result["ended"] = {"agent_run_id": run.agent_run_id, "status": str(status), "reason": run.reason}
     at.event(f"agent.{status}", agent_run_id=run.agent_run_id, reason=run.reason)
     if run.is_root:
-        where = runs.At(at.thread_id, "", at.now_us)
         error = (run.reason or "", run.message or "") if status is AgentStatus.FAILED else None
-        if at.tx.one("run_get", run=run.run)["status"] == RunStatus.RECOVERY_REQUIRED:
-            runs.move(at.tx, run.run, RunStatus.RUNNING, where)  # only from there it may end by itself
-        runs.move(at.tx, run.run, _RUN_STATUS[status], where, error=error)
+        pauses.move_run(at, _RUN_STATUS[status], error=error)
         if status is AgentStatus.CANCELLED:
             at.tx.run("inbox_consume", run=run.run, kind=InboxKind.CANCEL, now_us=at.now_us)
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from langgraph_ext.database import Row, Tx
+from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.engine.applying import Applying, OfTask, moved, task_of
 from langgraph_ext.engine.member_results import member_result
 from langgraph_ext.engine.messages import steering_message, summary_message
-from langgraph_ext.engine.rows import Operation, decoded, encoded
+from langgraph_ext.engine.rows import AgentTask, Operation, decoded, encoded
 from langgraph_ext.ledger.encoded import Serde, value_of
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Head",
     "Steered",
     "append",
+    "end_of",
     "head_of",
     "messages_of",
     "sizes_of",
@@ -34,8 +35,6 @@ __all__ = [
 
 KINDS = ("input", "steering", "decision", "result", "feedback", "summary")
 """Of messages."""
-
-_ALL = 2**62
 
 
 class Head(NamedTuple):
@@ -143,17 +142,18 @@ def messages_of(tx: Tx, operation: Operation, serde: Serde | None, *, after: int
 
     Args:
         tx: The transaction.
-        operation: Its request holds `task`, `covers`, `summary`, `upto` and `steering`, as react.py writes it.
+        operation: Its request holds `task` (the context's), `covers`, `summary`, `upto` and `steering`, as react.py
+            writes it.
         serde: Decodes what of the inbox is no JSON.
         after: Only those behind this row: what is before it is known. None: from the window's beginning.
     """
     request = operation.request
-    task_id, summary = request["task"], request["summary"]
+    context_id, summary = request["task"], request["summary"]
     found = []
     if summary is not None and after is None:
-        found += stored_messages(tx, task_id, after=summary - 1, upto=summary)
+        found += stored_messages(tx, context_id, after=summary - 1, upto=summary)
     behind = request["covers"] if after is None else after
-    window = stored_messages(tx, task_id, after=behind, upto=request["upto"])
+    window = stored_messages(tx, context_id, after=behind, upto=request["upto"])
     found += [each for each in window if each[1] != "summary"]
     messages = [message for _, _, message, _ in found]
     if entries := request.get("steering"):
@@ -169,8 +169,14 @@ def steered(tx: Tx, run: int, operation_id: str | None, serde: Serde | None) -> 
     return [_steered(row, serde) for row in rows]
 
 
+def end_of(tx: Tx, task: AgentTask) -> int | None:
+    """The last row of a task's part of its context; None if no later task goes on with that."""
+    behind = tx.maybe("agent_task_behind", context_id=task.context_id, agent_task_id=task.agent_task_id)
+    return None if behind is None else int(behind["context_from"])
+
+
 def stored_messages(
-    tx: Tx, context_id: str, *, after: int = 0, upto: int = _ALL, size: int = _ALL
+    tx: Tx, context_id: str, *, after: int = 0, upto: int = GREATEST, size: int = GREATEST
 ) -> list[tuple[int, str, dict[str, Any], int]]:
     """Rows of a context in their order: seq, kind, the message (plain), and when it was stored (µs)."""
     rows = tx.all("agent_messages", context_id=context_id, after=after, upto=upto, size=size)

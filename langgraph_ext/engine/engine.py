@@ -321,11 +321,7 @@ class AgentGraphEngine(Reading, Visits, Closing):
             stop,
             root_id=named(agent_run_id),
             reason=text_or_none(reason, "reason"),
-            owner=Owner.here(uuid4().hex),
-            ttl_us=self._ttl_us,
-            lease_us=self._store.database.clock_us(),
-            now_us=self._store.clock_us(),
-            ids=self._store.ids,
+            **self._from_outside(),
         )
 
     def _resolve(
@@ -346,11 +342,7 @@ class AgentGraphEngine(Reading, Visits, Closing):
             operation_id=named(operation_id, "operation_id"),
             happened=happened,
             result=result,
-            owner=Owner.here(uuid4().hex),
-            ttl_us=self._ttl_us,
-            lease_us=self._store.database.clock_us(),
-            now_us=self._store.clock_us(),
-            ids=self._store.ids,
+            **self._from_outside(),
         )
 
     def _answer(self, request: Request, tools: Mapping[str, Any], given: Any) -> Callable[[Tx], None]:
@@ -359,12 +351,18 @@ class AgentGraphEngine(Reading, Visits, Closing):
             root_id=request.root_id,
             request_id=request.request_id,
             value={"decisions": checked_decisions(request.payload, given, _judge(request, tools))},
-            owner=Owner.here(uuid4().hex),
-            ttl_us=self._ttl_us,
-            lease_us=self._store.database.clock_us(),
-            now_us=self._store.clock_us(),
-            ids=self._store.ids,
+            **self._from_outside(),
         )
+
+    def _from_outside(self) -> dict[str, Any]:
+        """Who says something of a tree that they need not drive, and when."""
+        return {
+            "owner": Owner.here(uuid4().hex),
+            "ttl_us": self._ttl_us,
+            "lease_us": self._store.database.clock_us(),
+            "now_us": self._store.clock_us(),
+            "ids": self._store.ids,
+        }
 
     def _look(self, agent_run_id: str) -> None:
         for work in list(self._works):

@@ -1,7 +1,7 @@
 """Limits: the most that an agent run may use of calls and tokens, whatever crashes (rule A12).
 
 Calls are counted in the commit that permits them, and never given back; tokens when an answer is stored. What would be
-one too many closes its scope instead.
+one too many closes its scope instead, or a person is asked (raising.py).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def exceeded(at: Applying, operation: Operation) -> tuple[str, str, str] | None:
     return None
 
 
-def _told(dimension: str, limits: Mapping[str, int]) -> str:
+def _told(dimension: str, limits: Mapping[str, Any]) -> str:
     return f"limits.{dimension} is {limits[dimension]}, and more were needed"
 
 

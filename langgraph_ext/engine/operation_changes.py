@@ -93,20 +93,20 @@ class Allow(OfOperation):
     def apply(self, at: Applying) -> None:
         """Freeze it, and reserve its ticket; a scope that has no more is closed."""
         operation = operation_of(at.tx, self.operation_id)
-        target = OperationState.READY
         if _is_too_much(at, operation):
             self._keep(at)
             return
+        planned = None
         if self.needs_ticket:
             planned = tickets.ask(at, self.operation_id, operation.agent_run_id)
-            if planned.decision is Decision.CLOSE:
-                _exhausted(at, operation, planned)
-                self._keep(at)
-                return
-            if planned.decision is Decision.WAIT:
-                target = OperationState.ASKED
-        elif operation.kind == "compaction" and self._leads_to_nothing(at, operation):
+        elif operation.kind == "compaction":  # no summary is written that no decision may follow (rule E12)
+            planned = tickets.plan(at.root, agent_run_of(at.tx, operation.agent_run_id), None, now_us=at.now_us)
+        if planned is not None and planned.decision is Decision.CLOSE:
+            _exhausted(at, operation, planned)
+            self._keep(at)
             return
+        waits = self.needs_ticket and planned is not None and planned.decision is Decision.WAIT
+        target = OperationState.ASKED if waits else OperationState.READY
         at.gate(operation.agent_run_id)
         move_operation(at, self.operation_id, OperationState.PREPARED, target, request=self.request, before=self.before)
         if target is OperationState.READY:
@@ -118,15 +118,6 @@ class Allow(OfOperation):
         if at.result.get("held"):
             prepared = OperationState.PREPARED
             move_operation(at, self.operation_id, prepared, prepared, request=self.request, before=self.before)
-
-    def _leads_to_nothing(self, at: Applying, operation: Operation) -> bool:
-        """Whether no decision may follow a summary, so that none is written: that closes its scope (rule E12)."""
-        planned = tickets.plan(at.root, agent_run_of(at.tx, operation.agent_run_id), None, now_us=at.now_us)
-        if planned.decision is not Decision.CLOSE:
-            return False
-        _exhausted(at, operation, planned)
-        self._keep(at)
-        return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

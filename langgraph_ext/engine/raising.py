@@ -27,7 +27,7 @@ _LIMITS = {EXHAUSTED: "loops"} | {reason: name for name, reason in REASONS.items
 def reached(at: Applying, operation: Operation, agent_run_id: str, reason: str, message: str) -> None:
     """An operation needs more than a limit of an agent run leaves."""
     run = agent_run_of(at.tx, agent_run_id)
-    if reason in _LIMITS and (run.limits or {}).get("on_limit") == "ask":
+    if reason in _LIMITS and run.asks:
         _ask(at, operation, run, _LIMITS[reason])
         at.result["held"] = True
     else:
@@ -71,7 +71,7 @@ def fault_of(payload: Mapping[str, Any], name: str, args: Mapping[str, Any]) -> 
     if (
         type(to) is not int
         or not payload["used"] < to < 2**53
-        or args.get("limit", action["args"]["limit"]) != (action["args"]["limit"])
+        or args.get("limit", action["args"]["limit"]) != action["args"]["limit"]
     ):
         return f"`to` is a whole number above {payload['used']}, and `limit` stays {action['args']['limit']!r}"
     return None

@@ -253,11 +253,10 @@ def _wait_approval(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
     assert batch is not None, "and it was frozen then"
     if request.state is not RequestState.ANSWERED:
         return Wait(continuation=at, condition=conditions.answered(request.request_id))
-    members = [{"ordinal": each.ordinal, "call_id": each.call_id, "name": each.name} for each in batch.members]
     decide = DecideBatch(
         operation_id=batch.batch_id,
         agent_task_id=runtime.task.agent_task_id,
-        decided=tuple(decided(members, request.payload, request.answer, runtime)),
+        decided=tuple(decided(batch.members, request.payload, request.answer, runtime)),
         **_admission(runtime),
     )
     return Wait(

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.engine.applying import operation_of
-from langgraph_ext.engine.contexts import stored_messages
+from langgraph_ext.engine.contexts import end_of, stored_messages
 from langgraph_ext.engine.messages import revived
 from langgraph_ext.engine.records import (
     AgentRunRecord,
@@ -21,7 +21,7 @@ from langgraph_ext.engine.records import (
     TranscriptEntry,
 )
 from langgraph_ext.engine.requests import requests_of
-from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Ticket, read_root
+from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Ticket, first_task, read_root
 from langgraph_ext.engine.store import Store
 from langgraph_ext.ledger import RunLedger
 from langgraph_ext.ledger.records import Event
@@ -215,12 +215,9 @@ def _tickets(tx: Tx, root: AgentRun) -> list[TicketRecord]:
 
 
 def _transcript(tx: Tx, root: AgentRun, *, after: int, size: int) -> list[TranscriptEntry]:
-    tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=root.agent_run_id))
-    first = next(each for each in tasks if each.agent_run_id == root.agent_run_id and each.parent_operation is None)
-    context_id = first.context_id
-    behind = tx.maybe("agent_task_behind", context_id=context_id, agent_task_id=first.agent_task_id)
-    upto = GREATEST if behind is None else behind["context_from"]
-    rows = stored_messages(tx, context_id, after=max(after, first.context_from), upto=upto, size=size)
+    first = first_task(tx, root.agent_run_id)
+    begin, end = max(after, first.context_from), end_of(tx, first)
+    rows = stored_messages(tx, first.context_id, after=begin, upto=GREATEST if end is None else end, size=size)
     return [
         TranscriptEntry(seq=seq, kind=kind, message=revived([message])[0], stored_at=moment(stored_us))
         for seq, kind, message, stored_us in rows

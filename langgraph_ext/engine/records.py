@@ -69,7 +69,7 @@ class AgentRunRecord:
     deadline_at: datetime | None
     """When its active time is over."""
     paused_at: datetime | None
-    """Since when nothing but a person is waited for (`engine.doubts`); its clocks stand."""
+    """Since when nothing but a person is waited for (`engine.doubts`, `engine.requests`); its clocks stand."""
 
     @classmethod
     def of(cls, run: AgentRun) -> AgentRunRecord:

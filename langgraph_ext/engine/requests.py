@@ -17,7 +17,7 @@ from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine import pauses, raising
 from langgraph_ext.engine.applying import Applying, OfAgentRun, OfTask
-from langgraph_ext.engine.asking import open_request
+from langgraph_ext.engine.asking import open_request, request_id_of
 from langgraph_ext.engine.commits import RuntimeCommit
 from langgraph_ext.engine.from_outside import say
 from langgraph_ext.engine.moves import wake
@@ -58,7 +58,7 @@ class OpenRequest(OfTask):
     @property
     def request_id(self) -> str:
         """What answers name it by."""
-        return f"{self.kind}:{self.subject}"
+        return request_id_of(self.kind, self.subject)
 
     def apply(self, at: Applying) -> None:
         """Put it on record."""

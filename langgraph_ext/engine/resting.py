@@ -7,8 +7,8 @@ from collections.abc import Callable
 from langgraph_ext.database import Tx
 from langgraph_ext.engine.commits import Held, RuntimeCommit, commit
 from langgraph_ext.engine.driver import has_something_to_do
-from langgraph_ext.engine.pauses import Pause
-from langgraph_ext.engine.rows import AgentRun, Tree, read_root, read_tree
+from langgraph_ext.engine.pauses import Pause, waits_for
+from langgraph_ext.engine.rows import AgentRun, read_root, read_tree
 from langgraph_ext.ledger import leases
 
 __all__ = ["rest"]
@@ -42,14 +42,9 @@ def rest(
     is_idle = not has_something_to_do(tree)
     if goes_on and not is_idle:
         return None
-    if is_idle and root.paused_us is None and _waits_for_a_person(tx, tree):
+    if is_idle and root.paused_us is None and waits_for(tx, root_id) is not None:
         pause = Pause(agent_run_id=root_id)
         wanted = RuntimeCommit(root_id=root_id, key=f"pause:{root_id}:{root.revision}", changes=(pause,))
         commit(tx, wanted, held, now_us=now_us, ids=ids)
         return read_root(tx, root_id)
     return root
-
-
-def _waits_for_a_person(tx: Tx, tree: Tree) -> bool:
-    in_doubt = any(each.is_in_doubt for each in tree.operations.values())
-    return in_doubt or bool(tx.all("agent_requests_open", root_id=tree.root.root_id))

@@ -96,7 +96,7 @@ class AgentRun(NamedTuple):
     tokens_in: int
     tokens_out: int
     limits: Any
-    """The most that it may use, by dimension (limits.py); None: any amount."""
+    """The most that it may use, by dimension, and whether a person is asked there (limits.py); None: any amount."""
     deadline_us: int | None
     paused_us: int | None
     """Since when nothing but a person is waited for; its clocks stand."""
@@ -118,6 +118,11 @@ class AgentRun(NamedTuple):
     def output(self) -> Any:
         """What it has come to; None unless it succeeded."""
         return decoded(self.output_data)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person is asked at its limits, which else end it."""
+        return bool(self.limits) and self.limits.get("on_limit") == "ask"
 
     @property
     def is_root(self) -> bool:
@@ -247,6 +252,12 @@ class Tree:
         return bool(self.held & {operation.agent_run_id, self.root.agent_run_id})
 
 
+def first_task(tx: Tx, root_id: str) -> AgentTask:
+    """The task that a root has begun with."""
+    tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=root_id))
+    return next(each for each in tasks if each.agent_run_id == root_id and each.parent_operation is None)
+
+
 def read_root(tx: Tx, root_id: str) -> AgentRun:
     """Read the root of a tree, and nothing below it.
 
@@ -285,6 +296,7 @@ def read_tree(tx: Tx, root_id: str, *, whole: bool = True) -> Tree:
     rows = tx.all("agent_operations_live", **of_tree) if whole else tx.all("agent_operations_driven", **of_tree)
     operations = map(Operation.from_row, rows)
     held = map(Ticket.from_row, tx.all("agent_tickets_of_tree", root_id=root_id)) if whole else ()
+    asked = tx.all("agent_requests_open", root_id=root_id) if any(each.asks for each in runs) else ()
     return Tree(
         root=root,
         runs={each.agent_run_id: each for each in runs},
@@ -292,9 +304,7 @@ def read_tree(tx: Tx, root_id: str, *, whole: bool = True) -> Tree:
         operations={each.operation_id: each for each in operations},
         tickets={each.operation_id: each for each in held},
         stop=_stop(tx, root),
-        held=frozenset(
-            row["agent_run_id"] for row in tx.all("agent_requests_open", root_id=root_id) if row["kind"] == "limit"
-        ),
+        held=frozenset(row["agent_run_id"] for row in asked if row["kind"] == "limit"),
     )
 
 

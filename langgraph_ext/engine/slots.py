@@ -1,7 +1,8 @@
 """Slots: how the members of a batch are admitted and settled (rules E19, E20 and E22).
 
     queued ──▶ admitted ──▶ settled        its operation has ended, and that is its result
-      └───────────────────▶ settled        it was rejected: nothing is dispatched for it
+    ▲ └───────────────────▶ settled        it was rejected: nothing is dispatched for it
+    └─ admitting ─────────▶ settled        a person decides on it: it goes on, or its result is what they said
 
 A member is settled in the commit that ends its operation, after-hooks included; where they go one after the other, the
 next is admitted in that commit. What is in doubt settles nothing until it is found out.

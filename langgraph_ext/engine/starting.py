@@ -31,7 +31,7 @@ class Entry(NamedTuple):
     run_us: int | None
     """How long a run may be active; None: as long as it takes."""
     limits: dict[str, Any] | None = None
-    """The most that it may use (limits.py)."""
+    """The most that it may use, and whether a person is asked there (limits.py)."""
 
 
 class Continues(NamedTuple):

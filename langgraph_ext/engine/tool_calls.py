@@ -48,8 +48,7 @@ def rejected(member: Mapping[str, Any], error: Mapping[str, str]) -> dict[str, A
 def beyond_limit(members: Sequence[Mapping[str, Any]], runtime: Runtime) -> dict[str, str] | None:
     """Why a decision's calls are more than the agent run may make; None if they are not."""
     assert runtime.run is not None, "a behaviour that keeps a context has it"
-    limits = runtime.run.limits or {}
-    most = None if limits.get("on_limit") == "ask" else limits.get("tool_calls")  # then each call asks by itself
+    most = None if runtime.run.asks else (runtime.run.limits or {}).get("tool_calls")  # then each call asks by itself
     wanted = sum("result" not in each for each in members)
     if most is None or runtime.run.tool_calls + wanted <= most:
         return None

@@ -11,14 +11,15 @@ from langchain_core.messages import BaseMessage
 from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.engine.behaviours import Behaviours
 from langgraph_ext.engine.carrying import COME_TO_NOTHING, Before, Carried, Plain, carried, is_left, look_back
-from langgraph_ext.engine.contexts import stored_messages
+from langgraph_ext.engine.contexts import end_of, stored_messages
 from langgraph_ext.engine.messages import revived
 from langgraph_ext.engine.reading import named as id_named
 from langgraph_ext.engine.records import AgentRunRecord
 from langgraph_ext.engine.release_program import ReleaseProgram
 from langgraph_ext.engine.releases import Release
-from langgraph_ext.engine.rows import AgentRun, AgentTask, read_root
+from langgraph_ext.engine.rows import AgentRun, first_task, read_root
 from langgraph_ext.engine.starting import Continues
+from langgraph_ext.engine.states import AgentStatus
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.visiting import Caller, Driven, Visit, stop_in
 from langgraph_ext.ledger.agent_threads import thread_of
@@ -116,11 +117,11 @@ class Visits:
 
     def added_in(self, agent_run_id: str, known: Collection[str]) -> list[BaseMessage]:
         """What of the history of an agent run, up to its end, has none of these ids; without summaries."""
-        return revived(_without(self._store.database.read(partial(_history, root_id=id_named(agent_run_id))), known))
+        return revived(self._store.database.read(partial(_added, root_id=id_named(agent_run_id), known=known)))
 
     async def aadded_in(self, agent_run_id: str, known: Collection[str]) -> list[BaseMessage]:
         """As `added_in`."""
-        return revived(_without(await self._store.read(partial(_history, root_id=id_named(agent_run_id))), known))
+        return revived(await self._store.read(partial(_added, root_id=id_named(agent_run_id), known=known)))
 
     async def adrive_in(self, visit: Visit | Caller, agent_run_id: str, release: Release) -> AgentRunRecord:
         """Drive it as far as it goes. Cancelling this stops nothing: `stop_in` does.
@@ -157,9 +158,10 @@ class Visits:
         """
 
         def look(tx: Tx) -> Before | str | None:
-            if _known(tx, named) is not None:
+            number, own = _standing(tx, named)
+            if _known(tx, named, own) is not None:
                 return None
-            found, is_own = _prior(tx, visit, named)
+            found, is_own = _prior(tx, visit, named, number)
             if found is not None and found["agent_run_id"] not in but and is_left(tx, found):
                 return str(found["agent_run_id"])
             place = visit.place if isinstance(visit, Visit) else None
@@ -177,14 +179,17 @@ class Visits:
             input["continues"] = first.continues._asdict()
 
         def begin(tx: Tx) -> AgentRun | None:
-            if (known := _known(tx, named)) is not None:
+            number, own = _standing(tx, named)
+            if (known := _known(tx, named, own)) is not None:
                 if lent is not None:
                     lent.guard(tx)
                 _rehome(tx, known, lent)
                 return read_root(tx, known["agent_run_id"])
-            if first.continues is not None and _history_is_another(tx, visit, named, before):
-                return None
-            key = f"{named.key}#{1 + _count(tx, named)}"
+            if first.continues is not None:
+                found, _ = _prior(tx, visit, named, number)
+                if found is None or before is None or found["agent_run_id"] != before.agent_run_id:
+                    return None
+            key = f"{named.key}#{number + 1}"
             return read_root(tx, self._start(release, input, key, lent, first.continues)(tx))
 
         return begin
@@ -196,30 +201,28 @@ class Visits:
         return partial(stop_in, root_id=id_named(agent_run_id), held=visit.held, reason=reason, ids=ids, now_us=now_us)
 
 
-def _known(tx: Tx, named: Named) -> Row | None:
-    """The agent run of a visit, unless it came to nothing."""
-    row = tx.maybe("agent_run_keyed", key=f"{named.key}#{_count(tx, named) + 1}")
-    if row is None:
-        row = tx.maybe("agent_run_keyed", key=f"{named.node}{named.otherwise}#1")
-        if row is not None and row["status"] not in ("running", "closing"):
-            return None
-    return row
-
-
-def _count(tx: Tx, named: Named) -> int:
-    """How many agent runs of a visit came to nothing."""
+def _standing(tx: Tx, named: Named) -> tuple[int, Row | None]:
+    """How many agent runs of a visit came to nothing, and the one behind them, if there is one."""
     number = 0
     while True:
         row = tx.maybe("agent_run_keyed", key=f"{named.key}#{number + 1}")
         if row is None or row["status"] not in COME_TO_NOTHING:
-            return number
+            return number, row
         number += 1
 
 
-def _prior(tx: Tx, visit: Visit | Caller, named: Named) -> tuple[Row | None, bool]:
+def _known(tx: Tx, named: Named, own: Row | None) -> Row | None:
+    """The agent run of a visit: its own, or one that goes on yet from where its graph saved otherwise."""
+    if own is not None:
+        return own
+    row = tx.maybe("agent_run_keyed", key=f"{named.node}{named.otherwise}#1")
+    return None if row is None or AgentStatus(row["status"]).ended else row
+
+
+def _prior(tx: Tx, visit: Visit | Caller, named: Named, number: int) -> tuple[Row | None, bool]:
     """The agent run before that of a visit, and whether it is of the same one; else it is its node's newest."""
-    if (count := _count(tx, named)) > 0:
-        return tx.one("agent_run_keyed", key=f"{named.key}#{count}"), True
+    if number > 0:
+        return tx.one("agent_run_keyed", key=f"{named.key}#{number}"), True
     if isinstance(visit, Visit):
         return tx.maybe("agent_run_before", thread_id=visit.held.thread_id, beginning=named.node), False
     return tx.maybe("agent_run_beginning", beginning=named.node, end=named.node + "\U0010ffff"), False
@@ -233,18 +236,11 @@ def _rehome(tx: Tx, known: Row, lent: Visit | None) -> None:
         tx.run("agent_run_rehome", agent_run_id=agent_run_id, thread_id=thread_id)
 
 
-def _history_is_another(tx: Tx, visit: Visit | Caller, named: Named, before: Before | None) -> bool:
-    found, _ = _prior(tx, visit, named)
-    return found is None or before is None or found["agent_run_id"] != before.agent_run_id
-
-
-def _history(tx: Tx, root_id: str) -> list[Plain]:
-    tasks = map(AgentTask.from_row, tx.all("agent_tasks_of_tree", root_id=root_id))
-    first = next(each for each in tasks if each.agent_run_id == root_id and each.parent_operation is None)
-    behind = tx.maybe("agent_task_behind", context_id=first.context_id, agent_task_id=first.agent_task_id)
-    upto = GREATEST if behind is None else behind["context_from"]
-    return [message for _, kind, message, _ in stored_messages(tx, first.context_id, upto=upto) if kind != "summary"]
-
-
-def _without(history: list[Plain], known: Collection[str]) -> list[Plain]:
-    return [each for each in history if each["data"].get("id") not in known]
+def _added(tx: Tx, root_id: str, known: Collection[str]) -> list[Plain]:
+    first = first_task(tx, root_id)
+    end = end_of(tx, first)
+    return [
+        message
+        for _, kind, message, _ in stored_messages(tx, first.context_id, upto=GREATEST if end is None else end)
+        if kind != "summary" and message["data"].get("id") not in known
+    ]

@@ -26,7 +26,7 @@ class Ahead(NamedTuple):
 
 
 class _Sent(NamedTuple):
-    """The window that a task's model was sent last."""
+    """The window of a context that a model was sent last."""
 
     beginning: tuple[int, int | None]
     """The row behind which it begins, and its summary's."""
@@ -45,7 +45,7 @@ class Windows:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._sent: dict[str, _Sent] = {}
-        """By task."""
+        """By context."""
 
     def ahead(self, tx: Tx, operation: Operation) -> Ahead | None:
         """Read what is new of a request's window; None if all of it is: that is more than a commit is held up for."""

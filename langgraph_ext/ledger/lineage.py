@@ -7,9 +7,6 @@ from langgraph_ext.database import Tx
 
 __all__ = ["has_taken"]
 
-_FARTHEST = 10_000
-"""Checkpoints that are gone through."""
-
 
 def has_taken(tx: Tx, *, thread_id: str, checkpoint_ns: str, executed: str, later: str) -> bool | None:
     """Whether the step of a checkpoint came to its end on the way to a later one.
@@ -27,9 +24,7 @@ def has_taken(tx: Tx, *, thread_id: str, checkpoint_ns: str, executed: str, late
     """
     checkpoint_id: str | None = later
     below: bytes | None = None
-    for _ in range(_FARTHEST):
-        if checkpoint_id is None:
-            return None
+    while checkpoint_id is not None and checkpoint_id >= executed:  # ids sort by age, parents before their children
         if checkpoint_id == executed:
             return None if below is None else bool(canonical.decode(below).get("source") == "loop")
         row = tx.maybe("place_get", thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=checkpoint_id)

@@ -202,10 +202,6 @@ VALUES (
 UPDATE agent_task SET state = 'ready', condition = NULL, ready_seq = :ready_seq, revision = revision + 1
 WHERE agent_task_id = :agent_task_id AND state = 'waiting';
 
--- name: agent_task_of_context
--- The newest that goes on with a history that another one has begun.
-SELECT agent_task_id FROM agent_task WHERE context = :context_id ORDER BY agent_task_id DESC LIMIT 1;
-
 -- name: agent_task_behind
 -- Where the next one begins that goes on with a history.
 SELECT context_from FROM agent_task WHERE context = :context_id AND agent_task_id > :agent_task_id
