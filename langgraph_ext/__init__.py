@@ -22,7 +22,8 @@ if TYPE_CHECKING:
         ToolPolicy,
     )
     from langgraph_ext.ledger import Budget, RunLedger
-    from langgraph_ext.nodes import AgentNode, AppTx, AttemptInterrupted, EffectNotDone, Frame, durable, frame
+    from langgraph_ext.nodes import AppTx, AttemptInterrupted, EffectNotDone, Frame, durable, frame
+    from langgraph_ext.nodes.agent_node import AgentNode
     from langgraph_ext.saver import LedgerSaver, with_ledger
 
 __all__ = [

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from langgraph_ext.cli.plain import iso
+from langgraph_ext.ledger.agent_threads import is_of_visit
 from langgraph_ext.render import Node, duration, first_line
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def agent_node(story: AgentStory, *, now: datetime, shown: Shown) -> Node:
     notes = (
         duration((run.ended_at or max(now, run.started_at)) - run.started_at),
         f"started {iso(run.started_at, digits=0)}",
-        f"key {run.key}" if run.key is not None and not run.key.startswith("visit:") else "",
+        f"key {run.key}" if run.key is not None and not is_of_visit(run.key) else "",
         _error(run.reason, run.message),
         "" if run.paused_at is None else f"paused since {iso(run.paused_at, digits=0)}",
         f"{len(story.doubts)} call{'s' if len(story.doubts) > 1 else ''} in doubt" if story.doubts else "",

@@ -27,6 +27,7 @@ from langgraph_ext.cli.plain import plain
 from langgraph_ext.cli.printing import Printer, print_json
 from langgraph_ext.errors import InvalidArgument, NotFound
 from langgraph_ext.ledger import RunLedger
+from langgraph_ext.ledger.agent_threads import thread_of
 from langgraph_ext.ledger.records import Run
 from langgraph_ext.render import Line, Node, draw, payload
 
@@ -54,7 +55,7 @@ _COLUMNS = 60
 
 def agent_story_of(ledger: RunLedger, run: Run, *, transcript: bool) -> AgentStory | None:
     """What there is to tell of a run of the engine; None if it is none."""
-    if run.thread_id != f"agent:{run.run_id}":  # where the engine keeps those that no graph drives
+    if run.thread_id != thread_of(run.run_id):  # where the engine keeps those that no graph drives
         return None
     with langgraph_ext.AgentGraphEngine(ledger) as engine:
         try:
@@ -91,8 +92,9 @@ def agent_nodes(
 ) -> dict[str, list[Node]]:
     """They as trees, by attempt."""
     found: dict[str, list[Node]] = {}
+    shown = _shown(printer, payloads)
     for attempt_id, story in stories:
-        found.setdefault(attempt_id, []).append(agent_node(story, now=now, shown=_shown(printer, payloads)))
+        found.setdefault(attempt_id, []).append(agent_node(story, now=now, shown=shown))
     return found
 
 

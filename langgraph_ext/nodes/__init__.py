@@ -1,9 +1,8 @@
-"""Nodes: where LangGraph meets the ledger."""
+"""Nodes: where LangGraph meets the ledger. Agent nodes need the engine, and are imported by themselves."""
 
 from langgraph_ext.database import AppTx
 from langgraph_ext.nodes.acts import AttemptInterrupted, EffectNotDone
-from langgraph_ext.nodes.agent_node import AgentNode, AgentResult
 from langgraph_ext.nodes.frames import Frame, frame
 from langgraph_ext.nodes.wrapping import durable
 
-__all__ = ["AgentNode", "AgentResult", "AppTx", "AttemptInterrupted", "EffectNotDone", "Frame", "durable", "frame"]
+__all__ = ["AppTx", "AttemptInterrupted", "EffectNotDone", "Frame", "durable", "frame"]

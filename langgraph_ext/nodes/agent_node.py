@@ -13,7 +13,7 @@ from langgraph.types import Command
 
 from langgraph_ext import canonical
 from langgraph_ext.engine import AgentRunRecord, AgentSpec, AgentStatus, ReAct, compile_spec
-from langgraph_ext.engine.messages import plain
+from langgraph_ext.engine.messages import plain, text_message
 from langgraph_ext.engine.release_program import entry_of
 from langgraph_ext.errors import AdmissionError, AgentRunFailed, InvalidArgument
 from langgraph_ext.nodes.agent_graph import inner_graph
@@ -195,13 +195,13 @@ class AgentNode(Runnable[Any, Any]):
         given = self._input(state) if self._input is not None else _part(state, "messages")
         given = given.get("messages") if isinstance(given, Mapping) else given
         if isinstance(given, str):
-            return [plain(each) for each in _messages([("user", given)])]
+            return [text_message(given)]
         if not isinstance(given, Sequence) or not given:
             raise InvalidArgument(
                 f"agent node {self.name!r} has nothing to begin with: the state holds no messages; give it some, or "
                 "say with input= what its input is"
             )
-        return [plain(each) for each in _messages(given)]
+        return [plain(each) for each in convert_to_messages(given)]
 
     def _update(self, at: AgentVisit, messages: list[BaseMessage], commands: list[Command[Any]]) -> Any:
         """What the node returns; with commands of its tools, if there are any.
@@ -209,8 +209,7 @@ class AgentNode(Runnable[Any, Any]):
         Raises:
             AgentRunFailed: The agent run has ended without an answer.
         """
-        run = at.run
-        assert run is not None, "it was driven"
+        run = at.seen
         if run.status is not AgentStatus.SUCCEEDED:
             finishes = run.status is AgentStatus.EXHAUSTED and self.spec.limits.on_limit == "finish"
             if self._on_failure == "raise" and not finishes:
@@ -239,7 +238,3 @@ class AgentNode(Runnable[Any, Any]):
 
 def _part(state: Any, name: str) -> Any:
     return state.get(name) if isinstance(state, Mapping) else getattr(state, name, None)
-
-
-def _messages(given: Any) -> list[BaseMessage]:
-    return convert_to_messages(given)

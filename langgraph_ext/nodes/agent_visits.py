@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
+from operator import attrgetter
 from typing import Any
 from urllib.parse import quote
-from weakref import WeakKeyDictionary
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
@@ -29,7 +29,6 @@ from langgraph_ext.engine.from_sync import from_sync
 from langgraph_ext.engine.visiting import Caller, Visit
 from langgraph_ext.engine.visits import Named
 from langgraph_ext.errors import ConflictError, InvalidArgument, LangGraphExtError
-from langgraph_ext.ledger import RunLedger
 from langgraph_ext.ledger.agent_threads import beginning_of_keys
 from langgraph_ext.ledger.frames import check_frame
 from langgraph_ext.ledger.runs import Parent
@@ -42,9 +41,6 @@ from langgraph_ext.saver import host
 from langgraph_ext.saver.refusals import refused
 
 __all__ = ["AT", "AgentVisit"]
-
-_ENGINES: WeakKeyDictionary[RunLedger, AgentGraphEngine] = WeakKeyDictionary()
-"""One for each ledger: it knows who waits for what in this process."""
 
 _PAGE = 200
 """Questions that are read at a time."""
@@ -71,15 +67,13 @@ class AgentVisit:
         frame: Frame | None,
         given: list[dict[str, Any]],
         state: Any,
-        around: Callable[[RunnableConfig], AroundModel | None] = lambda config: None,
+        around: Callable[[RunnableConfig], AroundModel | None],
     ) -> None:
         self._name, self._release = name, release
         self._frame = frame
-        self._ledger = ledger = place.saver.ledger
+        self._ledger = place.saver.ledger
         self._thread_id = place.thread_id
-        if ledger not in _ENGINES:
-            _ENGINES[ledger] = AgentGraphEngine(ledger)
-        self.engine = _ENGINES[ledger]
+        self.engine = AgentGraphEngine(self._ledger)
         self._given = _with_ids(given)
         self._ids = {each["data"]["id"] for each in self._given}
         self._named = _named(name, place, frame, self._given)
@@ -118,12 +112,15 @@ class AgentVisit:
 
     def ask(self, question: Question) -> Question | None:
         """Ask, and commit the answer; what is asked again, if it was none."""
-        if not self._is_open(question, self.engine.requests, self.engine.doubts):
+        agent_run_id, engine = question["agent_run_id"], self.engine
+        asks_of_doubt = question["kind"] == "doubt"
+        found = engine.doubts(agent_run_id) if asks_of_doubt else engine.requests(agent_run_id, pending=True)
+        if not self._is_open(question, found):
             _drain(question)
             return None
         value = interrupt(question)
         try:
-            read = read_answer(question, value, lambda: self._was_shown(question))
+            read = read_answer(question, value, partial(self._was_shown, question))
             if question["kind"] == "doubt":
                 self.engine.resolve(question["agent_run_id"], question["operation_id"], **read._asdict())
             else:
@@ -156,15 +153,15 @@ class AgentVisit:
 
     async def aask(self, question: Question) -> Question | None:
         """As `ask`."""
-        requests = await self.engine.arequests(question["agent_run_id"])
-        doubts = await self.engine.adoubts(question["agent_run_id"])
-        if not self._is_open(question, lambda _: requests, lambda _: doubts):
+        agent_run_id, engine = question["agent_run_id"], self.engine
+        asks_of_doubt = question["kind"] == "doubt"
+        found = await (engine.adoubts(agent_run_id) if asks_of_doubt else engine.arequests(agent_run_id, pending=True))
+        if not self._is_open(question, found):
             _drain(question)
             return None
         value = interrupt(question)
-        shown = await asyncio.to_thread(self._was_shown, question)
         try:
-            read = read_answer(question, value, lambda: shown)
+            read = await asyncio.to_thread(read_answer, question, value, partial(self._was_shown, question))
             if question["kind"] == "doubt":
                 await self.engine.aresolve(question["agent_run_id"], question["operation_id"], **read._asdict())
             else:
@@ -184,19 +181,19 @@ class AgentVisit:
 
     def messages(self) -> list[BaseMessage]:
         """The messages that the agent run has added to those that it was given."""
-        return self.engine.added_in(self._seen.agent_run_id, self._ids)
+        return self.engine.added_in(self.seen.agent_run_id, self._ids)
 
     async def amessages(self) -> list[BaseMessage]:
         """As `messages`."""
-        return await self.engine.aadded_in(self._seen.agent_run_id, self._ids)
+        return await self.engine.aadded_in(self.seen.agent_run_id, self._ids)
 
     def commands(self) -> list[Command[Any]]:
         """What its tools have returned for the graph."""
-        return commands_of(self.engine.operations(self._seen.agent_run_id), self.serde)
+        return commands_of(self.engine.operations(self.seen.agent_run_id), self.serde)
 
     async def acommands(self) -> list[Command[Any]]:
         """As `commands`."""
-        return commands_of(await self.engine.aoperations(self._seen.agent_run_id), self.serde)
+        return commands_of(await self.engine.aoperations(self.seen.agent_run_id), self.serde)
 
     def settles(self, told: Mapping[str, Any]) -> None:
         """Have the attempt's settlement say this of the agent run (rule A5)."""
@@ -204,7 +201,8 @@ class AgentVisit:
             self._frame._actor.notes = canonical.encode(dict(told)).decode()
 
     @property
-    def _seen(self) -> AgentRunRecord:
+    def seen(self) -> AgentRunRecord:
+        """The agent run, once it was driven."""
         assert self.run is not None, "it was driven"
         return self.run
 
@@ -231,16 +229,12 @@ class AgentVisit:
                 return False
             after = page[-1].interrupt_id
 
-    def _is_open(self, question: Question, requests: Callable[..., Any], doubts: Callable[..., Any]) -> bool:
-        """Whether nobody has answered a question yet, in whichever process."""
-        agent_run_id = question["agent_run_id"]
-        if agent_run_id != self._seen.agent_run_id:  # one that came to nothing had asked
+    def _is_open(self, question: Question, found: Sequence[Any]) -> bool:
+        """Whether nobody has answered a question yet, in whichever process: it is among those that are open."""
+        if question["agent_run_id"] != self.seen.agent_run_id:  # one that came to nothing had asked
             return False
-        if question["kind"] == "doubt":
-            return question["request_id"] in [doubt_of(each) for each in doubts(agent_run_id)]
-        return any(
-            each.request_id == question["request_id"] and each.state == "open" for each in requests(agent_run_id)
-        )
+        name = doubt_of if question["kind"] == "doubt" else attrgetter("request_id")
+        return question["request_id"] in map(name, found)
 
 
 def _with_ids(given: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from langgraph_ext.errors import AdmissionError, InvalidArgument
 from langgraph_ext.nodes.middleware_calls import Around
 from langgraph_ext.nodes.middleware_forms import is_own
 from langgraph_ext.nodes.middleware_hooks import AfterModel, BeforeModel
-from langgraph_ext.nodes.models import EXTRA
+from langgraph_ext.nodes.models import EXTRA, langchain
 
 __all__ = ["Middlewares"]
 
@@ -122,13 +122,10 @@ class Middlewares:
 
 
 def _base() -> Any:
-    try:
-        from langchain.agents.middleware import AgentMiddleware  # noqa: PLC0415 - an optional extra
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "langchain":
-            raise
-        raise AdmissionError(f"middleware needs LangChain; install it: {EXTRA}", code="extra_missing") from error
-    return AgentMiddleware
+    found = langchain("langchain.agents.middleware")
+    if found is None:
+        raise AdmissionError(f"middleware needs LangChain; install it: {EXTRA}", code="extra_missing")
+    return found.AgentMiddleware
 
 
 def _check(middleware: Any) -> None:

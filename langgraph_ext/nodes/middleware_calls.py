@@ -56,7 +56,7 @@ class Around:
         going = self._standing.pop(call.operation_id, None)
         if going is None:
             going = _Going(self._layers, call, send, self._config)
-            self._forget_with(asyncio.current_task(), call.operation_id, going)
+            self._forget_with_loop(call.operation_id, going)
         else:
             going.allow()
         try:
@@ -68,7 +68,7 @@ class Around:
             await going.end()
             raise
 
-    def _forget_with(self, loop: asyncio.Task[Any] | None, operation_id: str, going: _Going) -> None:
+    def _forget_with_loop(self, operation_id: str, going: _Going) -> None:
         """Stop them when the operation's loop ends: nobody comes back for them then."""
 
         def forget(_: Any) -> None:
@@ -76,6 +76,7 @@ class Around:
             if self._standing.get(operation_id) is going:
                 del self._standing[operation_id]
 
+        loop = asyncio.current_task()
         assert loop is not None, "a call is made in a task"
         loop.add_done_callback(forget)
 
@@ -224,10 +225,8 @@ class _Going:
         async with self._turn:
             await self._enter()
 
-    def _used(self, usage: dict[str, Any] | None) -> None:
+    def _used(self, usage: dict[str, Any]) -> None:
         """Add up what was used for the call that is on record."""
-        if usage is None:
-            return
         known = self._usage or {"tokens_in": 0, "tokens_out": 0, "estimated": False}
         self._usage = {
             "tokens_in": known["tokens_in"] + usage["tokens_in"],

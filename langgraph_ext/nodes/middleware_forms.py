@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime, get_runtime
 
 from langgraph_ext.engine.in_threads import in_thread
 
-__all__ = ["Handler", "is_own", "layer", "only", "overrides", "parted", "runtime_here"]
+__all__ = ["Handler", "is_own", "layer", "only", "overrides", "parted", "runtime_here", "whole"]
 
 Handler = Callable[[Any], Awaitable[Any]]
 """From a `ModelRequest` to a `ModelResponse`."""
@@ -19,9 +19,14 @@ Handler = Callable[[Any], Awaitable[Any]]
 
 def is_own(middleware: object, method: str) -> bool:
     """Whether a middleware has a method of its own, in either form."""
+    return overrides(middleware, method) or overrides(middleware, "a" + method)
+
+
+def overrides(middleware: object, method: str) -> bool:
+    """Whether a middleware has one form of a method of its own."""
     from langchain.agents.middleware import AgentMiddleware  # noqa: PLC0415 - an optional extra
 
-    return any(overrides(middleware, AgentMiddleware, name) for name in (method, "a" + method))
+    return getattr(type(middleware), method) is not getattr(AgentMiddleware, method)
 
 
 def runtime_here() -> Runtime[Any]:
@@ -38,11 +43,14 @@ def parted(messages: Sequence[BaseMessage]) -> tuple[SystemMessage | None, list[
     return None, list(messages)
 
 
+def whole(system: SystemMessage | None, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """What `parted` has parted."""
+    return [*messages] if system is None else [system, *messages]
+
+
 def layer(middleware: Any, inner: Handler, from_thread: Callable[[Any], Any]) -> Handler:
     """One middleware around what is inside it."""
-    from langchain.agents.middleware import AgentMiddleware  # noqa: PLC0415 - an optional extra
-
-    if overrides(middleware, AgentMiddleware, "awrap_model_call"):
+    if overrides(middleware, "awrap_model_call"):
 
         async def awaited(request: Any) -> Any:
             return _response(middleware, await middleware.awrap_model_call(request, inner))
@@ -76,8 +84,3 @@ def only(response: Any) -> AIMessage:
     if len(response.result) != 1 or not isinstance(response.result[0], AIMessage):
         raise TypeError("a middleware's response is one AIMessage")
     return response.result[0]
-
-
-def overrides(middleware: object, base: type, method: str) -> bool:
-    """Whether a middleware has one form of a method of its own."""
-    return getattr(type(middleware), method) is not getattr(base, method)

@@ -19,7 +19,7 @@ from langgraph.graph.message import add_messages
 from langgraph_ext.engine.hooks import Deny, Replace
 from langgraph_ext.engine.in_threads import in_thread
 from langgraph_ext.engine.messages import plain, revived
-from langgraph_ext.nodes.middleware_forms import overrides, parted, runtime_here
+from langgraph_ext.nodes.middleware_forms import overrides, parted, runtime_here, whole
 from langgraph_ext.nodes.middleware_models import NoModels, heard_by
 
 __all__ = ["AfterModel", "BeforeModel"]
@@ -34,7 +34,7 @@ class BeforeModel:
     async def __call__(self, given: Any) -> Replace | Deny | None:
         """As a hook of the engine, of a request."""
         system, history = parted(revived(given["messages"]))
-        same = [plain(each) for each in [*([system] if system else []), *history]]
+        same = [plain(each) for each in whole(system, history)]
         named = _with_ids(history)
         messages: list[BaseMessage] = []
         done = 0
@@ -45,7 +45,7 @@ class BeforeModel:
             if isinstance(found, Deny):
                 return found
             messages = found
-        sent = [plain(_without_id(each, named)) for each in [*([system] if system else []), *messages]]
+        sent = [plain(_without_id(each, named)) for each in whole(system, messages)]
         return None if sent == same else Replace({**given, "messages": sent})
 
 
@@ -78,9 +78,7 @@ class AfterModel:
 
 def _asked(middleware: Any, method: str) -> Callable[[list[BaseMessage]], Awaitable[list[BaseMessage] | Deny]]:
     """How a middleware is asked about messages: what it makes of them."""
-    from langchain.agents.middleware import AgentMiddleware  # noqa: PLC0415 - an optional extra
-
-    is_async = overrides(middleware, AgentMiddleware, "a" + method)
+    is_async = overrides(middleware, "a" + method)
 
     async def call(messages: list[BaseMessage]) -> Any:
         state = {"messages": list(messages)}

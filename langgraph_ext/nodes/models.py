@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
@@ -15,7 +16,7 @@ from langgraph_ext.engine import Release
 from langgraph_ext.errors import AdmissionError
 from langgraph_ext.ledger.texts import cut, message_of
 
-__all__ = ["EXTRA", "with_models"]
+__all__ = ["EXTRA", "langchain", "with_models"]
 
 EXTRA = "pip install 'langgraph-ext[langchain]'"
 """How what needs LangChain is installed."""
@@ -49,13 +50,21 @@ def _made(name: str) -> BaseChatModel:
 
 
 def _maker(name: str) -> Callable[[str], Any]:
+    found = langchain("langchain.chat_models")
+    if found is None:
+        raise _not_made(name, f"is a name, and LangChain makes models of names; install it: {EXTRA}")
+    make: Callable[[str], Any] = found.init_chat_model
+    return make
+
+
+def langchain(module: str) -> Any:
+    """A module of LangChain's, which is an optional extra; None if that is not installed."""
     try:
-        from langchain.chat_models import init_chat_model  # noqa: PLC0415 - an optional extra
+        return import_module(module)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "langchain":
             raise
-        raise _not_made(name, f"is a name, and LangChain makes models of names; install it: {EXTRA}") from error
-    return init_chat_model
+        return None
 
 
 def _told(error: Exception) -> str:

@@ -191,9 +191,7 @@ class Attaching:
             self.database.transact(end)
 
     def _invocation_of(self, config: RunnableConfig, address: Address) -> Invocation | None:
-        """The attached invocation that a call belongs to; None if to none."""
-        if not self.attached.any:
-            return None
+        """The attached invocation that a call belongs to; None if to none. Where none is, nobody has to ask."""
         root_id = host.root_of(config) if address.checkpoint_ns else address.checkpoint_id
         return self.attached.of(config, address.thread_id, root_id)
 

@@ -98,8 +98,18 @@ _STRICT = "__pregel_strict_resume"
 TASKS = "__pregel_tasks"
 """Channel of the tasks that `Send` has scheduled."""
 
-_OTHERS = ("cache", "read", "resume_map", "resuming", "runner_submit", "send", "stream")
-KEYS = (_RUNTIME, _SAVER, _SCRATCHPAD, _DURABILITY, _CALL, _INSIDE, _STRICT, *(f"__pregel_{key}" for key in _OTHERS))
+_OTHERS = ("cache", "resume_map", "resuming", "runner_submit", "send", "stream")
+KEYS = (
+    _RUNTIME,
+    _SAVER,
+    _SCRATCHPAD,
+    _DURABILITY,
+    _CALL,
+    _READ,
+    _INSIDE,
+    _STRICT,
+    *(f"__pregel_{key}" for key in _OTHERS),
+)
 """Keys of configs that LangGraph keeps to itself, most of them."""
 
 _BRANCH, _JOIN, _START = "branch:to:", "join:", "__start__"

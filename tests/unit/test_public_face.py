@@ -98,6 +98,12 @@ def test_importing_the_saver_loads_no_engine() -> None:
     assert loaded.isdisjoint({"aiosqlite", "psycopg", "rich", "typer"})
 
 
+def test_importing_what_durable_nodes_need_loads_no_engine() -> None:
+    """Who has no agents does not wait for them."""
+    loaded = modules_after("from langgraph_ext import LedgerSaver, durable, frame, with_ledger")
+    assert not [each for each in loaded if each.startswith("langgraph_ext.engine")]
+
+
 def test_importing_an_agent_spec_loads_no_saver_and_no_langgraph() -> None:
     """An agent can be described, and its spec compiled, where no graph is."""
     loaded = modules_after("from langgraph_ext import AgentSpec")
