@@ -16,8 +16,8 @@ from typing import Any
 
 from langchain_core.tools import StructuredTool
 
-from bench.scenarios.processes import kill_myself
 from langgraph_ext.testing import EffectLog, ScriptedChatModel, call, calls, say
+from langgraph_ext.testing.points import kill_myself
 
 __all__ = ["Case", "Place", "pays", "receipt"]
 

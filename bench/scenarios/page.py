@@ -49,8 +49,8 @@ _READING = """\
 - `create_agent` is used as its documentation says; `invoke(None)` goes on after a crash. Approvals are asked for in
   both modes of the middleware: `batched`, its default, and `per_call`.
 - The graph of `AgentNode` is compiled with a `LedgerSaver` and nothing else; `with_ledger` is not used.
-- 1, 2 and 6 depend on time: what `create_agent` repeats, and how many questions `AgentNode` asks, differs from run to
-  run, and with the form.
+- 1, 2, 3, 5 and 6 depend on time: what `create_agent` repeats, and how many questions `AgentNode` asks, differs from
+  run to run, and with the form.
 - `thread_busy` is what `AgentNode` tells a worker that comes second: nothing was done, and the other one goes on.
 - Not shown: tools that do not mind being called again (`repeatable`, `keyed`), for which `AgentNode` asks nobody."""
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
-__all__ = ["SECONDS", "kill_myself", "played"]
+__all__ = ["SECONDS", "played"]
 
 SECONDS = 30.0
 """How long a process may take; one that takes longer is killed, and counts as hanging."""
@@ -20,11 +20,6 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["bench.scenarios.acting"])
 
 T = TypeVar("T")
-
-
-def kill_myself() -> None:
-    """End this process by SIGKILL: no handler, no `finally`, no flush."""
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def played(target: Callable[..., T], *calls: tuple[Any, ...]) -> list[T | None]:

@@ -11,6 +11,7 @@ from langgraph_ext.database import Tx
 from langgraph_ext.database.queries import load_queries
 from langgraph_ext.engine import row_cache
 from langgraph_ext.engine.row_cache import RowCache
+from tests.support.bench import TracedTx, opened
 
 TABLES = ("agent_run", "agent_task", "agent_operation")
 
@@ -41,25 +42,27 @@ def test_e3_a_statement_that_has_a_rows_key_writes_to_that_row_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "params"), [("agent_run_next_seq", {"agent_run_id": "a"}), ("agent_run_pause", {})]
+    ("statement", "key", "more", "again"),
+    [
+        ("agent_run_next_seq", "agent_run_id", {}, ["one"]),
+        ("agent_run_pause", "root_id", {"now_us": 1}, ["one", "other"]),
+    ],
 )
-def test_e3_a_row_is_read_again_behind_a_write(statement: str, params: dict[str, Any]) -> None:
-    told: list[tuple[str, Any]] = []
+def test_e3_a_row_is_read_again_behind_a_write(statement: str, key: str, more: Any, again: list[str]) -> None:
+    """And then is as it stands; the others are read again only if the write does not say whose row it is."""
+    trace: list[tuple[str, str, dict[str, object]]] = []
 
-    class Noting(Tx):
-        def maybe(self, name: str, /, **params: object) -> Any:
-            told.append((name, params["agent_run_id"]))
-            return {"agent_run_id": params["agent_run_id"]}
+    def act(tx: Tx, ids: dict[str, str]) -> None:
+        cached = RowCache(TracedTx(tx, trace))
+        before = [cached.one("agent_run_get", agent_run_id=each) for _ in range(2) for each in ids.values()]
+        assert 2 == len(trace)
+        cached.run(statement, **{key: ids["one"]}, **more)
+        after = [cached.one("agent_run_get", agent_run_id=each) for each in ids.values()]
+        assert [ids[each] for each in again] == [params["agent_run_id"] for verb, _, params in trace if verb == "get"][
+            2:
+        ]
+        assert after == [tx.one("agent_run_get", agent_run_id=each) for each in ids.values()]
+        assert (True, False) == (before[0] != after[0], before[1] != after[1])
 
-        def run(self, name: str, /, **params: object) -> int:
-            return 1
-
-    tx = RowCache(Noting(lambda *_: None, {}))  # type: ignore[arg-type, return-value]
-    for _ in range(2):
-        tx.one("agent_run_get", agent_run_id="a")
-        tx.one("agent_run_get", agent_run_id="b")
-    assert 2 == len(told)
-    tx.run(statement, **params)
-    tx.one("agent_run_get", agent_run_id="a")
-    tx.one("agent_run_get", agent_run_id="b")
-    assert (["a"] if params else ["a", "b"]) == [key for _, key in told[2:]]
+    with opened(":memory:") as bench:
+        bench.database.transact(act, {"one": bench.start(), "other": bench.start()})

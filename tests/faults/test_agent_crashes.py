@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
-from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 
 from langgraph_ext import AgentNode, LedgerSaver, with_ledger
 from langgraph_ext.testing import EffectLog, ScriptedChatModel, call, calls, crash_at_every_commit
+from tests.support.apps import CONFIG, graph_of
 from tests.support.faults import full
 
-CONFIG: Any = {"configurable": {"thread_id": "t"}}
 TOOLS = 4
 
 
@@ -34,7 +33,7 @@ def build(effects: EffectLog) -> Any:
     first = [call("act" if number % 2 else "refund", {"number": number}) for number in range(TOOLS)]
     model = ScriptedChatModel(script=[calls(*first), call("act", {"number": TOOLS}), "done"])
     node = AgentNode(name="support", model=model, tools=[act, refund], interrupt_on={"refund": True})
-    return StateGraph(MessagesState).add_node(node).add_edge(START, "support")  # type: ignore[arg-type]
+    return graph_of(node)
 
 
 def person(question: dict[str, Any], effects: EffectLog) -> dict[str, Any]:

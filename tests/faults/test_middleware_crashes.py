@@ -9,13 +9,11 @@ import pytest
 from langchain.agents.middleware import ModelRetryMiddleware, PIIMiddleware, dynamic_prompt
 from langchain_core.exceptions import ModelRateLimitError
 from langchain_core.messages import HumanMessage
-from langgraph.graph import START, MessagesState, StateGraph
 
 from langgraph_ext import AgentGraphEngine, AgentNode, LedgerSaver
 from langgraph_ext.testing import EffectLog, ScriptedChatModel, call, crash_at_every_commit, fails, tries
+from tests.support.apps import CONFIG, graph_of
 from tests.support.faults import full
-
-CONFIG: Any = {"configurable": {"thread_id": "t"}}
 
 
 @dynamic_prompt
@@ -38,9 +36,8 @@ def scenario(db_url: str, effects: EffectLog) -> None:
     node = AgentNode(
         name="support", model=model, tools=[act], middleware=middleware, tool_policies={"act": {"effect": "repeatable"}}
     )
-    builder: Any = StateGraph(MessagesState).add_node(node).add_edge(START, "support")  # type: ignore[arg-type]
     with LedgerSaver(db_url) as saver:
-        app = builder.compile(checkpointer=saver)
+        app = graph_of(node).compile(checkpointer=saver)
         while (state := app.get_state(CONFIG)).created_at is None or state.tasks:
             begins = state.created_at is None
             app.invoke({"messages": [HumanMessage("go", id="go")]} if begins else None, CONFIG, durability="sync")

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage, RemoveMessage
-from langgraph.graph import START, MessagesState, StateGraph
 
 from langgraph_ext import AgentGraphEngine, AgentNode, LedgerSaver
 from langgraph_ext.database import Tx
 from langgraph_ext.engine import Compaction
 from langgraph_ext.testing import ScriptedChatModel, call, say
 from tests.support.acted import Acts
-from tests.support.apps import CONFIG
+from tests.support.apps import CONFIG, graph_of
 from tests.support.driver import Form
 from tests.support.reacting import Notes
 
@@ -40,10 +39,7 @@ def chatting(saver: LedgerSaver, turns: int, **more: Any) -> tuple[Any, Scripted
         script[f"turn {turn:03}:tool"] = say(f"answer {turn:03}")
     model = ScriptedChatModel(script=script, by=turn_of)
     node = AgentNode(name="support", model=model, tools=[Notes().tool("t")], **more)
-    builder: Any = StateGraph(MessagesState)
-    builder.add_node(node)
-    builder.add_edge(START, "support")
-    return builder.compile(checkpointer=saver), model
+    return graph_of(node).compile(checkpointer=saver), model
 
 
 def chat(acts: Acts, app: Any, *turns: int, config: Any = CONFIG) -> Any:

@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.func import entrypoint, task
-from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 
 from langgraph_ext import AgentGraphEngine, AgentNode, LedgerSaver, with_ledger
 from langgraph_ext.testing import ScriptedChatModel, call
-from tests.support.apps import CONFIG
+from tests.support.apps import CONFIG, graph_of
 from tests.support.server import ServerAdapter
 
 APPROVE = Command(resume={"decisions": [{"type": "approve"}]})
@@ -36,10 +35,7 @@ class Till:
         return AgentNode(name="clerk", model=model, tools=[pay], interrupt_on={"pay": True})
 
     def graph(self, checkpointer: Any) -> Any:
-        builder: Any = StateGraph(MessagesState)
-        builder.add_node(self.clerk())
-        builder.add_edge(START, "clerk")
-        return builder.compile(checkpointer=checkpointer)
+        return graph_of(self.clerk()).compile(checkpointer=checkpointer)
 
 
 @pytest.fixture

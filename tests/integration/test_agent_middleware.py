@@ -20,6 +20,7 @@ from langgraph_ext.engine.descriptors import hook_name
 from langgraph_ext.errors import AgentRunFailed, BudgetExhausted
 from langgraph_ext.testing import ScriptedChatModel, call, fails, hangs, say, tries
 from tests.support.acted import Acts
+from tests.support.apps import CONFIG, graph_of
 from tests.support.driver import Form
 from tests.support.reacting import Notes
 
@@ -40,8 +41,7 @@ def agent(model: Any, *middleware: Any, **more: Any) -> AgentNode:
 
 
 def graph(acts: Acts, node: AgentNode) -> Any:
-    builder: Any = StateGraph(MessagesState)
-    return builder.add_node(node).set_entry_point(str(node.name)).compile(checkpointer=acts.saver)
+    return graph_of(node).compile(checkpointer=acts.saver)
 
 
 def said(*texts: str) -> dict[str, Any]:
@@ -284,8 +284,9 @@ def test_a14_what_a_middleware_waits_for_ends_with_the_graph(acts: Acts, written
     app = graph(acts, node)
 
     async def act() -> None:
-        running = asyncio.ensure_future(app.ainvoke(said("go"), {"configurable": {"thread_id": "t"}}))
+        running = asyncio.ensure_future(app.ainvoke(said("go"), CONFIG))
         while not model.calls:
+            assert not running.done(), running
             await asyncio.wait({running}, timeout=0.01)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -318,16 +319,7 @@ def test_a14_what_is_private_in_an_answer_is_neither_kept_nor_streamed(acts: Act
     """Its tokens are not shown before it was looked at, the answer is."""
     model = scripted("write to ann@example.org")
     app = graph(acts, agent(model, shipped.PIIMiddleware("email", apply_to_output=True)))
-
-    async def gather() -> list[Any]:
-        return [
-            each async for each in app.astream(said("go"), {"configurable": {"thread_id": "t"}}, stream_mode="messages")
-        ]
-
-    if acts.form == "sync":
-        parts = list(app.stream(said("go"), {"configurable": {"thread_id": "t"}}, stream_mode="messages"))
-    else:
-        parts = acts.loop.run_until_complete(gather())
+    parts = [part for _, part in acts.stream(app, said("go"), ["messages"])]
     shown = [each for each, _ in parts if isinstance(each, AIMessage | AIMessageChunk)]
     assert ["write to [REDACTED_EMAIL]"] == [each.text for each in shown]
 

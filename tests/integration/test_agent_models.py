@@ -9,13 +9,13 @@ from typing import Any
 import langchain.chat_models
 import pytest
 from langchain_core.messages import HumanMessage
-from langgraph.graph import MessagesState, StateGraph
 
 from langgraph_ext import AgentNode, LedgerSaver
 from langgraph_ext.engine import Compaction
 from langgraph_ext.errors import AdmissionError
 from langgraph_ext.testing import ScriptedChatModel, call
 from tests.support.acted import Acts
+from tests.support.apps import graph_of
 from tests.support.driver import Form
 from tests.support.reacting import Notes
 
@@ -40,8 +40,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def app_of(acts: Acts, node: AgentNode) -> Any:
-    builder: Any = StateGraph(MessagesState)
-    return builder.add_node(node).set_entry_point(str(node.name)).compile(checkpointer=acts.saver)
+    return graph_of(node).compile(checkpointer=acts.saver)
 
 
 def said(text: str) -> dict[str, Any]:

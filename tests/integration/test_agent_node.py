@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage, convert_to_openai_messages
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -22,11 +22,13 @@ from pydantic import BaseModel
 
 from langgraph_ext import AgentGraphEngine, AgentNode, Budget, LedgerSaver, canonical, with_ledger
 from langgraph_ext.engine import Compaction, Limits
+from langgraph_ext.engine.program import NotKnown
 from langgraph_ext.errors import AdmissionError, AgentRunFailed, BudgetExhausted, InvalidArgument
 from langgraph_ext.testing import ScriptedChatModel, call, calls, fails, say, tries
 from tests.support.acted import Acts
-from tests.support.apps import CONFIG
+from tests.support.apps import CONFIG, graph_of
 from tests.support.driver import Form
+from tests.support.message_rules import openai_faults
 from tests.support.reacting import Notes
 
 APPROVE = {"decisions": [{"type": "approve"}]}
@@ -80,15 +82,7 @@ def engine_of(acts: Acts) -> AgentGraphEngine:
 
 def check_history(messages: Sequence[AnyMessage]) -> None:
     """One result for each tool call, right behind its decision: what OpenAI and Anthropic ask for."""
-    open_calls: set[str] = set()
-    for each in messages:
-        if isinstance(each, ToolMessage):
-            assert each.tool_call_id in open_calls
-            open_calls.discard(each.tool_call_id)
-        else:
-            assert not open_calls
-            open_calls = {str(made["id"]) for made in each.tool_calls} if isinstance(each, AIMessage) else set()
-    assert not open_calls
+    assert [] == openai_faults(convert_to_openai_messages(messages))
 
 
 # -- A1, A7, A15
@@ -198,15 +192,7 @@ def test_a1_what_cannot_be_is_told_where_it_is_made(acts: Acts) -> None:
 def test_a7_tokens_are_seen_in_the_parents_stream_with_the_ids_that_are_stored(acts: Acts) -> None:
     """Without `subgraphs=True`, at the node; each answer once."""
     app = graph(acts.saver, agent([call("t", {"x": 1}), say("one two three")], Notes().tool("t")))
-    options: Any = {"stream_mode": ["messages", "updates"], "durability": acts.durability}
-    if acts.form == "sync":
-        parts = list(app.stream(said("go"), CONFIG, **options))
-    else:
-
-        async def gather() -> list[Any]:
-            return [each async for each in app.astream(said("go"), CONFIG, **options)]
-
-        parts = acts.loop.run_until_complete(gather())
+    parts = acts.stream(app, said("go"), ["messages", "updates"])
     pieces = [part for mode, part in parts if mode == "messages"]
     [update] = [part for mode, part in parts if mode == "updates"]
     assert {"support"} == {about["langgraph_node"] for _, about in pieces}
@@ -217,25 +203,13 @@ def test_a7_tokens_are_seen_in_the_parents_stream_with_the_ids_that_are_stored(a
     assert {each.id for each in stored} == {piece.id for piece, _ in pieces}
 
 
-def streamed(acts: Acts, app: Any, given: Any, modes: list[str], **options: Any) -> list[Any]:
-    """The parts of a graph's stream."""
-    options = {"stream_mode": modes, "durability": acts.durability, **options}
-    if acts.form == "sync":
-        return list(app.stream(given, CONFIG, **options))
-
-    async def gather() -> list[Any]:
-        return [each async for each in app.astream(given, CONFIG, **options)]
-
-    return acts.loop.run_until_complete(gather())
-
-
 def test_a7_events_of_the_engine_are_in_the_custom_stream(acts: Acts) -> None:
     """Each once, in their order, over a pause; and what tools write besides."""
     notes = Notes()
     node = agent([call("t", {"x": 1}), "done"], notes.tool("t"), interrupt_on={"t": True})
     app = graph(acts.saver, node)
-    first = [part for mode, part in streamed(acts, app, said("go"), ["custom"]) if mode == "custom"]
-    second = [part for _, part in streamed(acts, app, Command(resume=APPROVE), ["custom"])]
+    first = [part for mode, part in acts.stream(app, said("go"), ["custom"]) if mode == "custom"]
+    second = [part for _, part in acts.stream(app, Command(resume=APPROVE), ["custom"])]
     [run] = engine_of(acts).runs()
     told = [each for each in (*first, *second) if each.get("type") == "agent_event"]
     assert {run.agent_run_id} == {each["agent_run_id"] for each in told}
@@ -248,7 +222,7 @@ def test_a7_events_of_the_engine_are_in_the_custom_stream(acts: Acts) -> None:
 
 def test_a7_tool_calls_are_in_the_tools_stream(acts: Acts) -> None:
     app = graph(acts.saver, agent([call("t", {"x": 1}), "done"], Notes().tool("t")))
-    parts = [part for mode, part in streamed(acts, app, said("go"), ["tools"]) if mode == "tools"]
+    parts = [part for mode, part in acts.stream(app, said("go"), ["tools"]) if mode == "tools"]
     assert parts
     assert {"t"} == {part.get("tool_name", part.get("name")) for part in parts if "finish" not in str(part)}
 
@@ -264,7 +238,7 @@ def test_a7_summaries_are_not_in_the_stream(acts: Acts) -> None:
         compaction=Compaction(soft_tokens=60, model=summaries),
     )
     app = graph(acts.saver, node)
-    pieces = [part for mode, part in streamed(acts, app, said("go"), ["messages"]) if mode == "messages"]
+    pieces = [part for mode, part in acts.stream(app, said("go"), ["messages"]) if mode == "messages"]
     assert summaries.calls
     assert not [piece for piece, _ in pieces if "secret" in piece.text]
 
@@ -399,12 +373,9 @@ def test_scenario_15_instances_under_send_do_not_mix(acts: Acts) -> None:
 
 def test_a15_an_agent_in_a_subgraph_asks_through_it(acts: Acts) -> None:
     notes = Notes()
-    inner: Any = StateGraph(MessagesState)
     node = agent([call("t", {"x": 1}), "done"], notes.tool("t"), interrupt_on={"t": True})
-    inner.add_node(node)
-    inner.add_edge(START, "support")
     outer: Any = StateGraph(MessagesState)
-    outer.add_node("inner", inner.compile())
+    outer.add_node("inner", graph_of(node).compile())
     outer.add_edge(START, "inner")
     app = outer.compile(checkpointer=acts.saver)
     acts.run(app, said("go"))
@@ -497,17 +468,21 @@ def test_a8_scenario_8_a_cancelled_graph_leaves_a_valid_history(saver: LedgerSav
 
     model = ScriptedChatModel(script=[calls(call("quick"), call("slow")), "never", "hello"])
     app = graph(saver, AgentNode(name="support", model=model, tools=[quick, slow]))
+    engine = AgentGraphEngine(saver.ledger)
 
     async def cancelled() -> None:
         running = asyncio.ensure_future(app.ainvoke(said("go"), CONFIG))
         await begun.wait()
-        await asyncio.sleep(0.05)
+        [agent_run] = await engine.aruns()
+        while "settled" not in [each.state for each in await engine.aslots(agent_run.agent_run_id)]:
+            assert not running.done(), running
+            await asyncio.sleep(0.005)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
 
     loop.run_until_complete(cancelled())
-    [run] = AgentGraphEngine(saver.ledger).runs()
+    [run] = engine.runs()
     assert "cancelled" == run.status
     final = loop.run_until_complete(app.ainvoke(said("and now?"), CONFIG))
     check_history(final["messages"])
@@ -522,13 +497,11 @@ def test_a8_scenario_8_a_cancelled_graph_leaves_a_valid_history(saver: LedgerSav
 
 def test_a10_a_call_in_doubt_is_asked_about(lasting: Acts) -> None:
     """A person says what came of it, and the agent goes on with that."""
-    from langgraph_ext.engine.program import NotKnown
-
-    tries: list[int] = []
+    payments: list[int] = []
 
     async def pay(x: int) -> str:
         """Pay."""
-        tries.append(x)
+        payments.append(x)
         raise NotKnown("it took too long")
 
     steps: list[Any] = [call("pay", {"x": 1}), "done"]
@@ -539,19 +512,17 @@ def test_a10_a_call_in_doubt_is_asked_about(lasting: Acts) -> None:
     assert "error" in again
     final = lasting.run(app, Command(resume={"decisions": [{"type": "respond", "message": "paid"}]}))
     assert [("tool", "paid"), ("ai", "done")] == texts(final)[-2:]
-    assert [1] == tries
+    assert [1] == payments
 
 
 @pytest.mark.parametrize(("decision", "result", "made"), [("approve", "paid", 2), ("reject", "outcome_unknown", 1)])
 def test_a10_or_has_it_called_again_or_left(lasting: Acts, decision: str, result: str, made: int) -> None:
-    from langgraph_ext.engine.program import NotKnown
-
-    tries: list[int] = []
+    payments: list[int] = []
 
     async def pay(x: int) -> str:
         """Pay."""
-        tries.append(x)
-        if len(tries) == 1:
+        payments.append(x)
+        if len(payments) == 1:
             raise NotKnown("it took too long")
         return "paid"
 
@@ -559,7 +530,7 @@ def test_a10_or_has_it_called_again_or_left(lasting: Acts, decision: str, result
     lasting.run(app, said("go"))
     final = lasting.run(app, Command(resume={"decisions": [{"type": decision}]}))
     assert texts(final)[-2][1].startswith(result)
-    assert made == len(tries)
+    assert made == len(payments)
 
 
 # -- A11

@@ -18,7 +18,7 @@ from langgraph_ext import AgentGraphEngine, AgentNode, LedgerSaver, with_ledger
 from langgraph_ext.engine import Limits
 from langgraph_ext.errors import LangGraphExtError
 from langgraph_ext.testing import ScriptedChatModel, call, fails
-from tests.support.apps import CONFIG
+from tests.support.apps import CONFIG, graph_of
 
 APPROVE = {"decisions": [{"type": "approve"}]}
 
@@ -46,10 +46,7 @@ def pay(order: int) -> Any:
 
 
 def app_of(saver: LedgerSaver, node: Any, state: Any = MessagesState) -> Any:
-    builder: Any = StateGraph(state)
-    builder.add_node(node)
-    builder.add_edge(START, node.name)
-    return builder.compile(checkpointer=saver)
+    return graph_of(node, state).compile(checkpointer=saver)
 
 
 def say(text: str) -> dict[str, Any]:
@@ -246,9 +243,7 @@ def test_a15_a_question_asked_under_exit_is_answered_under_sync(saver: LedgerSav
 
 
 def test_a5_where_a_subgraph_stores_nothing_an_agent_is_refused(saver: LedgerSaver, clerk: Clerk) -> None:
-    inner: Any = StateGraph(MessagesState)
-    inner.add_node(clerk.node(pay(1), "done"))
-    inner.add_edge(START, "clerk")
+    inner = graph_of(clerk.node(pay(1), "done"))
     outer: Any = StateGraph(MessagesState)
     outer.add_node("inner", inner.compile(checkpointer=False))
     outer.add_edge(START, "inner")

@@ -10,6 +10,7 @@ from langchain_core.messages import ToolMessage
 
 from langgraph_ext import AgentGraphEngine, LedgerSaver, RunLedger
 from tests.support import agent_processes as children
+from tests.support.apps import CONFIG
 from tests.support.processes import at_once
 from tests.support.react_processes import noted
 
@@ -32,10 +33,10 @@ def test_a2_scenario_19_workers_that_answer_at_once_act_once(
 
     with LedgerSaver(path) as saver:
         app = children.built(f"{path}.log").compile(checkpointer=saver)
-        state = app.get_state(children.CONFIG)
+        state = app.get_state(CONFIG)
         while state.tasks:  # whoever was last may have left something to do
-            app.invoke(None, children.CONFIG, durability="sync")
-            state = app.get_state(children.CONFIG)
+            assert "__interrupt__" not in app.invoke(None, CONFIG, durability="sync")
+            state = app.get_state(CONFIG)
     with RunLedger(f"{path}") as ledger:
         engine = AgentGraphEngine(ledger)
         [run] = engine.runs()

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
-from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from typer.testing import CliRunner
 
 from langgraph_ext import AgentNode, LedgerSaver
 from langgraph_ext.cli.app import app
 from langgraph_ext.testing import ScriptedChatModel, call
-from tests.support.apps import CONFIG
+from tests.support.apps import CONFIG, graph_of
 from tests.support.reacting import Notes
 
 
@@ -34,10 +33,7 @@ def go(db: Path, given: Any) -> str:
     model = ScriptedChatModel(script=[call("refund", {"x": 7}), "done"])
     node = AgentNode(name="support", model=model, tools=[Notes().tool("refund")], interrupt_on={"refund": True})
     with LedgerSaver(db) as saver:
-        builder: Any = StateGraph(MessagesState)
-        builder.add_node(node)
-        builder.add_edge(START, "support")
-        builder.compile(checkpointer=saver).invoke(given, CONFIG)
+        graph_of(node).compile(checkpointer=saver).invoke(given, CONFIG)
         return saver.ledger.runs(thread_id="t")[0].run_id
 
 

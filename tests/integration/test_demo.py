@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.programs import run_demo
+
 ROOT = Path(__file__).parents[2]
+DEMO = "examples.orders.demo"
 ORDERS_IN_FAN_OUT = 20
-
-
-def run_demo(*options: str, root: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "examples.orders.demo", *options]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # the package's, wherever the example is
-    return subprocess.run(
-        command, cwd=root, env=environment, capture_output=True, encoding="utf-8", timeout=110, check=False
-    )
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
@@ -51,7 +43,7 @@ def times_charged(charges: Path) -> Counter[str]:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """What a demo that succeeded has printed, and the folder of its files."""
     folder = tmp_path_factory.mktemp("demo")
-    ran = run_demo("--db", str(folder / "orders.db"))
+    ran = run_demo(DEMO, "--db", str(folder / "orders.db"))
     assert (0, "") == (ran.returncode, ran.stderr), ran.stdout
     return ran.stdout, folder
 
@@ -118,7 +110,7 @@ def test_without_what_makes_it_durable_the_demo_fails(tmp_path: Path, line: str,
     code = graph.read_text(encoding="utf-8")
     assert code.count(line) == 1
     graph.write_text(code.replace(line, instead), encoding="utf-8")
-    demo = run_demo(root=tmp_path)
+    demo = run_demo(DEMO, root=tmp_path)
 
     assert demo.returncode == 1
     assert re.search(why, demo.stdout), demo.stdout
@@ -127,7 +119,7 @@ def test_without_what_makes_it_durable_the_demo_fails(tmp_path: Path, line: str,
 @pytest.mark.slow
 def test_a_demo_that_came_too_late_to_kill_says_so_and_fails(tmp_path: Path) -> None:
     """A run that was never killed proves nothing; it must not look like a success."""
-    demo = run_demo("--db", str(tmp_path / "orders.db"), "--kill-after", "99")
+    demo = run_demo(DEMO, "--db", str(tmp_path / "orders.db"), "--kill-after", "99")
 
     assert demo.returncode == 1
     assert "was not killed in the fan-out" in demo.stdout
@@ -137,7 +129,7 @@ def test_a_demo_that_came_too_late_to_kill_says_so_and_fails(tmp_path: Path) -> 
 def test_the_demo_refuses_files_of_an_earlier_run(tmp_path: Path) -> None:
     """Lines of an old work log would be counted as work of this run."""
     (tmp_path / "orders.work.log").touch()
-    demo = run_demo("--db", str(tmp_path / "orders.db"))
+    demo = run_demo(DEMO, "--db", str(tmp_path / "orders.db"))
 
     assert demo.returncode == 2
     assert "orders.work.log" in demo.stderr

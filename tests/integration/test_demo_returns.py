@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.programs import run_demo
+
 ROOT = Path(__file__).parents[2]
-
-
-def run_demo(*options: str, root: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "examples.returns.demo", *options]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # the package's, wherever the example is
-    return subprocess.run(
-        command, cwd=root, env=environment, capture_output=True, encoding="utf-8", timeout=110, check=False
-    )
+DEMO = "examples.returns.demo"
 
 
 def at_the_bank(db: Path) -> list[tuple[str, int]]:
@@ -33,12 +25,12 @@ def at_the_bank(db: Path) -> list[tuple[str, int]]:
 def test_an_order_is_charged_and_refunded_once_over_two_kills(tmp_path: Path) -> None:
     """A person approved in a process of its own; the tree of the run names both attempts and the agent's run."""
     db = tmp_path / "returns.db"
-    ran = run_demo("--db", str(db))
+    ran = run_demo(DEMO, "--db", str(db))
     assert (0, "") == (ran.returncode, ran.stderr), ran.stdout
     assert [("NL-7", 4200), ("NL-7", -4200)] == at_the_bank(db)
     assert "verdict: killed twice; 1 charge and 1 refund at the bank, of which 2 were never answered" in ran.stdout
     assert 2 == ran.stdout.count("interrupted")
-    again = run_demo("--db", str(db))
+    again = run_demo(DEMO, "--db", str(db))
     assert 2 == again.returncode
     assert "wants a new name" in again.stderr
 
@@ -51,6 +43,6 @@ def test_without_its_key_the_refund_is_made_twice_and_the_demo_says_so(tmp_path:
     line = 'ToolPolicy(effect="once", on_unknown=find_refund)'
     assert 1 == code.count(line)
     graph.write_text(code.replace(line, 'ToolPolicy(effect="repeatable")'), encoding="utf-8")
-    ran = run_demo(root=tmp_path)
+    ran = run_demo(DEMO, root=tmp_path)
     assert 1 == ran.returncode
     assert "1 charge and 2 refund" in ran.stdout

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections import Counter
 from collections.abc import Callable
 from importlib import import_module
@@ -19,7 +17,7 @@ from examples.apps import shop
 from langgraph_ext import LedgerSaver
 from langgraph_ext.testing import ScriptedChatModel, call
 from tests.support.apps import CONFIG
-from tests.support.faults import run
+from tests.support.faults import kill_myself, run
 
 APPS = ("chat", "router", "map_reduce", "approval", "supervisor")
 APPROVE = Command(resume={"decisions": [{"type": "approve"}]})
@@ -104,7 +102,7 @@ def die_behind(folder: str, app: str, when: str) -> None:
 
     def noted(line: str) -> None:
         note(line)
-        os.kill(os.getpid(), signal.SIGKILL)
+        kill_myself()
 
     shop._note = noted
     with LedgerSaver(Path(folder) / f"{when}.db") as saver:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from langgraph_ext import LedgerSaver
@@ -53,6 +53,17 @@ class Acts:
             return self.loop.run_until_complete(app.ainvoke(given, config, **options))
         except Boom:
             return None
+
+    def stream(self, app: Any, given: Any, modes: Sequence[str], **options: Any) -> list[tuple[str, Any]]:
+        """The parts of a graph's stream, each with its mode."""
+        options = {"stream_mode": list(modes), "durability": self.durability, **options}
+        if self.form == "sync":
+            return list(app.stream(given, CONFIG, **options))
+
+        async def gather() -> list[tuple[str, Any]]:
+            return [each async for each in app.astream(given, CONFIG, **options)]
+
+        return self.loop.run_until_complete(gather())
 
     def attempts(self) -> list[tuple[str, int, str]]:
         """Node, number and status of every attempt, the oldest first."""

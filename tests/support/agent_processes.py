@@ -6,18 +6,17 @@ import asyncio
 from typing import Any
 
 from langchain_core.messages import HumanMessage
-from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 
 from langgraph_ext import AgentNode, LedgerSaver, with_ledger
 from langgraph_ext.errors import LangGraphExtError
 from langgraph_ext.testing import ScriptedChatModel, call, calls
+from tests.support.apps import CONFIG, graph_of
 from tests.support.faults import kill_myself
-from tests.support.react_processes import note
+from tests.support.react_processes import note, settled
 
-__all__ = ["CONFIG", "TOOLS", "begin", "built", "go_on", "pay_and_die", "paying"]
+__all__ = ["TOOLS", "begin", "built", "go_on", "pay_and_die", "paying"]
 
-CONFIG: Any = {"configurable": {"thread_id": "t"}}
 TOOLS = 4
 
 
@@ -31,7 +30,7 @@ def built(log: str) -> Any:
 
     model = ScriptedChatModel(script=[calls(*(call("act", {"number": n}) for n in range(TOOLS))), "done"])
     node = AgentNode(name="support", model=model, tools=[act], interrupt_on={"act": True})
-    return StateGraph(MessagesState).add_node(node).add_edge(START, "support")  # type: ignore[arg-type]
+    return graph_of(node)
 
 
 def begin(path: str) -> None:
@@ -54,26 +53,26 @@ def go_on(path: str, decision: str, attached: bool = True) -> str:
         return "asked" if "__interrupt__" in found else str(found["messages"][-1].content)
 
 
-def paying(log: str, *, dies: bool = False) -> Any:
+def paying(path: str, *, dies: bool = False) -> Any:
     """A graph whose agent pays twice at once; if so, its process dies behind the second payment."""
 
     async def pay(order: str) -> str:
         """Pay an order."""
-        if order == "b":
-            await asyncio.sleep(0.2)  # the first has its result by then
-        note(log, order)
+        while order == "b" and not settled(path):  # the first has its result first
+            await asyncio.sleep(0.005)
+        note(f"{path}.log", order)
         if order == "b" and dies:
             kill_myself()
         return f"paid {order}"
 
     model = ScriptedChatModel(script=[calls(call("pay", {"order": "a"}), call("pay", {"order": "b"})), "done", "hm"])
     node = AgentNode(name="clerk", model=model, tools=[pay])
-    return StateGraph(MessagesState).add_node(node).add_edge(START, "clerk")  # type: ignore[arg-type]
+    return graph_of(node)
 
 
 def pay_and_die(path: str, durability: str, attached: bool) -> None:
     """Say that something is to be paid, and die with it."""
     with LedgerSaver(path) as saver:
-        app: Any = paying(f"{path}.log", dies=True).compile(checkpointer=saver)
+        app: Any = paying(path, dies=True).compile(checkpointer=saver)
         app = with_ledger(app) if attached else app
         app.invoke({"messages": [HumanMessage("Pay a and b.", id="first")]}, CONFIG, durability=durability)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Annotated, Any, TypedDict
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, Send, interrupt
 
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -41,6 +41,12 @@ def fails(times: int, word: str = "late") -> Callable[[State], dict[str, list[st
 def asks(*questions: Any) -> Callable[[State], dict[str, list[str]]]:
     """A node that asks these questions, one after the other, and adds the answers to the log."""
     return lambda state: {"log": [str(interrupt(question)) for question in questions]}
+
+
+def graph_of(node: Any, state: Any = MessagesState) -> Any:
+    """A builder of a graph of this node alone, under the name it has."""
+    builder: Any = StateGraph(state)
+    return builder.add_node(node).add_edge(START, node.name)
 
 
 def line(saver: Any, **nodes: Any) -> Any:

@@ -19,7 +19,18 @@ import langgraph_ext.cli.app
 from tests.support.faults import full
 from tests.support.processes import at_once
 
-__all__ = ["run_python"]
+__all__ = ["run_demo", "run_python"]
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def run_demo(module: str, *options: str, root: Path = _ROOT) -> subprocess.CompletedProcess[str]:
+    """Run `python -m MODULE OPTIONS` as a newcomer does, in a fresh process, on the examples of `root`."""
+    environment = {**os.environ, "PYTHONPATH": str(_ROOT)}  # the package's, wherever the example is
+    command = [sys.executable, "-m", module, *options]
+    return subprocess.run(
+        command, cwd=root, env=environment, capture_output=True, encoding="utf-8", timeout=110, check=False
+    )
 
 
 def run_python(

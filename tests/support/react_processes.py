@@ -16,7 +16,7 @@ from tests.faults.children import note, noted
 from tests.support import killed_react as story
 from tests.support.faults import kill_myself
 
-__all__ = ["TOOLS", "drive_a_dying_model", "drive_one_of_many", "dying", "eight", "end_with_the_last"]
+__all__ = ["TOOLS", "drive_a_dying_model", "drive_one_of_many", "dying", "eight", "end_with_the_last", "settled"]
 
 TOOLS = 8
 
@@ -51,7 +51,7 @@ def end_with_the_last(path: str, effect: Effect, stored: int) -> None:
     async def beside(number: int) -> None:
         if number < stored:
             return
-        while len(noted(log)) < TOOLS or _settled(path) < stored:
+        while len(noted(log)) < TOOLS or settled(path) < stored:
             await asyncio.sleep(0.005)
         kill_myself()
 
@@ -60,7 +60,8 @@ def end_with_the_last(path: str, effect: Effect, stored: int) -> None:
         engine.drive(engine.start(agent, "Go.", key="run").agent_run_id, agent)
 
 
-def _settled(path: str) -> int:
+def settled(path: str) -> int:
+    """How many tool calls of a database have their results stored."""
     connection = sqlite3.connect(path)
     try:
         (found,) = connection.execute("SELECT count(*) FROM agent_member WHERE state = 'settled'").fetchone()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NotRequired
 
 import pytest
@@ -88,7 +89,7 @@ def test_a14_what_the_engine_owns_or_has_no_place_for_is_refused(make: Callable[
     assert repr(middleware.name) in str(caught.value)
 
 
-def test_a14_what_is_shipped_is_taken_where_it_keeps_nothing() -> None:
+def test_a14_what_is_shipped_is_taken_where_it_keeps_nothing(tmp_path: Path) -> None:
     """Each with its tools."""
     taken = [
         shipped.ModelRetryMiddleware(),
@@ -97,7 +98,7 @@ def test_a14_what_is_shipped_is_taken_where_it_keeps_nothing() -> None:
         shipped.ContextEditingMiddleware(),
         shipped.PIIMiddleware("email"),
         shipped.PIIMiddleware("ip", apply_to_output=True),
-        shipped.FilesystemFileSearchMiddleware(root_path="/tmp"),
+        shipped.FilesystemFileSearchMiddleware(root_path=str(tmp_path)),
     ]
     node = agent(*taken, tools=[search])
     assert {"search", "glob_search", "grep_search"} == node.release.live.tools.keys()

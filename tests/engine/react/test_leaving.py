@@ -18,6 +18,8 @@ from langgraph_ext.errors import LeaseError, StoreError
 from langgraph_ext.ledger import leases
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.testing import ScriptedChatModel, call, say
+from tests.support.bench import Once, raises
+from tests.support.reacting import strikes_of
 
 
 @pytest.fixture
@@ -143,18 +145,6 @@ class Stopping(Store):
         return committed
 
 
-class Failing(Store):
-    """A store that fails, once, when the run is to end."""
-
-    failed = False
-
-    async def commit(self, wanted: RuntimeCommit, *args: Any, **named: Any) -> Committed:
-        if wanted.key.startswith("terminal:") and not self.failed:
-            self.failed = True
-            raise StoreError("the database is gone")
-        return await super().commit(wanted, *args, **named)
-
-
 def test_e28_a_call_that_is_on_record_and_was_not_made_is_cancelled_and_in_no_doubt(engine: AgentGraphEngine) -> None:
     """It is stopped in between: whoever put it on record knows that it has not begun."""
     made: list[str] = []
@@ -186,7 +176,7 @@ def test_e23_no_clock_stands_for_a_run_that_closes(engine: AgentGraphEngine) -> 
 
     model = ScriptedChatModel(script=[call("pay", {"order": "a"})])
     spec = AgentSpec(model=model, tools=[pay], deadlines=Deadlines(run_seconds=1.5))
-    stored_by(engine, Failing)
+    strikes_of(engine).append(Once("before", "terminal:", raises(StoreError("the database is gone"))))
     with pytest.raises(StoreError):
         engine.run(spec, "Go.", key="k")
     (run,) = engine.runs()
