@@ -9,9 +9,9 @@ from typing import Any
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine import slots
 from langgraph_ext.engine.applying import Applying, OfOperation, moved, operation_of, task_of
-from langgraph_ext.engine.contexts import append
+from langgraph_ext.engine.contexts import append, entry
 from langgraph_ext.engine.member_results import member_result
-from langgraph_ext.engine.messages import result_message, tokens_of
+from langgraph_ext.engine.messages import result_message
 from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.states import BatchState, MemberState
 
@@ -185,13 +185,7 @@ def close_batches(at: Applying, agent_run_id: str) -> None:
 def result_entries(batch: BatchRow) -> tuple[dict[str, Any], ...]:
     """The results of a batch that is settled, as they are added to a context."""
     return tuple(
-        {
-            "kind": "result",
-            "operation_id": batch.batch_id,
-            "ordinal": each.ordinal,
-            "tokens": tokens_of(each.result or {}),
-        }
-        for each in batch.members
+        entry("result", each.result or {}, operation_id=batch.batch_id, ordinal=each.ordinal) for each in batch.members
     )
 
 

@@ -8,23 +8,37 @@ another branch of it, begins a history of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from langchain_core.messages import BaseMessage
 
 from langgraph_ext.database import Row, Tx
-from langgraph_ext.engine.contexts import end_of, stored_messages
+from langgraph_ext.engine.contexts import Name, Plain, end_of, head_of, names_of
+from langgraph_ext.engine.messages import plain, said_of
 from langgraph_ext.engine.rows import first_task
 from langgraph_ext.engine.starting import Continues
 from langgraph_ext.engine.states import AgentStatus
 from langgraph_ext.ledger.lineage import has_taken
 from langgraph_ext.ledger.records import AttemptStatus, RunStatus
 
-__all__ = ["COME_TO_NOTHING", "Before", "Carried", "Plain", "carried", "is_left", "look_back"]
+__all__ = ["COME_TO_NOTHING", "Before", "Carried", "Given", "carried", "is_left", "look_back"]
 
 COME_TO_NOTHING = (AgentStatus.FAILED, AgentStatus.CANCELLED)
 """How an agent run has ended that another one of the same visit follows."""
 
-Plain = dict[str, Any]
+
+class Given(NamedTuple):
+    """A conversation, as a node is given it."""
+
+    messages: list[BaseMessage]
+    """Each with an id."""
+    names: list[tuple[str | None, str | None]]
+    """By message: its id, and what it says (messages.said_of)."""
+
+    @classmethod
+    def of(cls, messages: list[BaseMessage]) -> Given:
+        """One of these messages."""
+        return cls(messages, [(each.id, said_of(each)) for each in messages])
 
 
 class Before(NamedTuple):
@@ -35,8 +49,8 @@ class Before(NamedTuple):
     """Whether its node has returned what it has added; else that is nowhere but here."""
     continues: Continues
     """Its history, to its end."""
-    messages: tuple[tuple[str, Plain], ...]
-    """That, with the kind of each, without summaries."""
+    names: list[Name]
+    """Of its messages, without summaries."""
 
 
 class Carried(NamedTuple):
@@ -61,12 +75,11 @@ def look_back(tx: Tx, row: Row | None, place: tuple[str, str] | None, *, is_own:
     first = first_task(tx, row["agent_run_id"])
     if end_of(tx, first) is not None:
         return None
-    rows = stored_messages(tx, first.context_id)
     return Before(
         row["agent_run_id"],
         not is_own and _is_taken(tx, row, place),
-        Continues(first.context_id, rows[-1][0] if rows else 0),
-        tuple((kind, message) for _, kind, message, _ in rows if kind != "summary"),
+        Continues(first.context_id, head_of(tx, first.context_id, summaries=False).upto),
+        names_of(tx, first.context_id),
     )
 
 
@@ -90,32 +103,23 @@ def is_left(tx: Tx, row: Row) -> bool:
     return AttemptStatus(visit["attempt"]).ended or visit["parent"] == RunStatus.CANCELLED
 
 
-def carried(given: Sequence[Plain], before: Before | None) -> Carried:
+def carried(given: Given, before: Before | None) -> Carried:
     """What an agent run begins with.
 
     Args:
-        given: The conversation, as its node is given it; each message with an id.
+        given: The conversation, as its node is given it.
         before: The agent run of its node before it.
 
     Returns:
         What is new of it, behind the history of that, if it begins with the conversation so far; of one that came to
         nothing with what that has added besides, which its node has not returned. Else the whole of it.
     """
-    if before is None:
-        return Carried(list(given), None)
     place, besides = 0, list[str]()
-    for kind, message in before.messages:
-        if place < len(given) and _said(message) == _said(given[place]):
+    for each in () if before is None else before.names:
+        if place < len(given.names) and each.said is not None and given.names[place] == (each.message_id, each.said):
             place += 1
         else:
-            besides.append(kind)
-    if place and (not besides or (not before.is_taken and "input" not in besides)):
-        return Carried(list(given[place:]), before.continues)
-    return Carried(list(given), None)
-
-
-def _said(message: Plain) -> Any:
-    """What makes a message the same one: one that was rewritten under its id is another."""
-    data = message["data"]
-    calls = [(each["id"], each["name"], each["args"]) for each in data.get("tool_calls") or ()]
-    return data.get("id"), message["type"], data["content"], calls
+            besides.append(each.kind)
+    if before is not None and place and (not besides or (not before.is_taken and "input" not in besides)):
+        return Carried([plain(each) for each in given.messages[place:]], before.continues)
+    return Carried([plain(each) for each in given.messages], None)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.engine.applying import Applying, OfTask, moved, task_of
 from langgraph_ext.engine.member_results import member_result
-from langgraph_ext.engine.messages import steering_message, summary_message
+from langgraph_ext.engine.messages import said_of, steering_message, summary_message, tokens_of
 from langgraph_ext.engine.rows import AgentTask, Operation, decoded, encoded
 from langgraph_ext.ledger.encoded import Serde, value_of
 
@@ -23,15 +23,22 @@ __all__ = [
     "EMPTY",
     "Append",
     "Head",
+    "Name",
+    "Plain",
     "Steered",
     "append",
     "end_of",
+    "entry",
     "head_of",
     "messages_of",
+    "names_of",
     "sizes_of",
     "steered",
     "stored_messages",
 ]
+
+Plain = dict[str, Any]
+"""A message as it is stored."""
 
 KINDS = ("input", "steering", "decision", "result", "feedback", "summary")
 """Of messages."""
@@ -57,6 +64,16 @@ class Head(NamedTuple):
 EMPTY = Head(0, 0, None, 0)
 
 
+class Name(NamedTuple):
+    """How a message of a context is known again."""
+
+    seq: int
+    kind: str
+    message_id: str
+    said: str | None
+    """messages.said_of."""
+
+
 class Steered(NamedTuple):
     """A message from the inbox."""
 
@@ -74,8 +91,7 @@ class Append(OfTask):
     after: int
     """The revision that they follow."""
     entries: tuple[dict[str, Any], ...]
-    """Each with `kind` and `tokens`, and `message`, or the `operation_id` that holds it (of a result: its decision's,
-    with `ordinal`); a summary with `covers`."""
+    """As `entry` makes them."""
 
     def apply(self, at: Applying) -> None:
         """Add them.
@@ -88,6 +104,20 @@ class Append(OfTask):
         seq = 0 if last is None else last["seq"]
         moved(int(seq == self.after), "context", context_id, f"at revision {seq}", "continued")
         _append(at, context_id, self.entries, last)
+
+
+def entry(kind: str, message: Plain, **held: Any) -> dict[str, Any]:
+    """A message as it is added to a context.
+
+    Args:
+        kind: One of `KINDS`.
+        message: Plain.
+        held: Where it is, if a row of its own does not hold it: the `operation_id` of its outcome; of a result its
+            decision's, with `ordinal`. Of a summary also `covers`.
+    """
+    named = {"message_id": message["data"].get("id"), "said": said_of(message)}
+    own = {} if "operation_id" in held else {"message": message}
+    return {"kind": kind, "tokens": tokens_of(message), **named, **own, **held}
 
 
 def append(at: Applying, agent_task_id: str, entries: Iterable[Mapping[str, Any]]) -> None:
@@ -111,6 +141,8 @@ def _append(at: Applying, context_id: str, entries: Iterable[Mapping[str, Any]],
             operation_id=entry.get("operation_id"),
             ordinal=entry.get("ordinal"),
             message=None if message is None else encoded(message, "message"),
+            message_id=entry.get("message_id"),
+            said=entry.get("said"),
             tokens=entry["tokens"],
             total=total,
             covers=entry.get("covers"),
@@ -175,6 +207,17 @@ def end_of(tx: Tx, task: AgentTask) -> int | None:
     return None if behind is None else int(behind["context_from"])
 
 
+def names_of(tx: Tx, context_id: str, *, upto: int = GREATEST) -> list[Name]:
+    """How the messages of a context are known again, without summaries, in their order."""
+    rows = tx.all("agent_message_names", context_id=context_id, upto=upto)
+    if any(row["said"] is None for row in rows):  # from before they had names
+        stored = stored_messages(tx, context_id, upto=upto)
+        return [
+            Name(seq, kind, each["data"]["id"], said_of(each)) for seq, kind, each, _ in stored if kind != "summary"
+        ]
+    return [Name(row["seq"], row["kind"], row["message_id"] or _own_id(context_id, row), row["said"]) for row in rows]
+
+
 def stored_messages(
     tx: Tx, context_id: str, *, after: int = 0, upto: int = GREATEST, size: int = GREATEST
 ) -> list[tuple[int, str, dict[str, Any], int]]:
@@ -192,9 +235,14 @@ def _message_of(row: Row, context_id: str) -> dict[str, Any]:
         message = decoded(row["outcome"])["value"]["message"]
     if row["kind"] == "summary":
         message = summary_message(message)
-    if message["data"].get("id") is None:  # stable: the same each time it is read
-        message["data"]["id"] = f"{context_id}:{row['seq']}"
+    if message["data"].get("id") is None:
+        message["data"]["id"] = _own_id(context_id, row)
     return message
+
+
+def _own_id(context_id: str, row: Row) -> str:
+    """Of a message that has none: the same each time it is read."""
+    return f"{context_id}:{row['seq']}"
 
 
 def _steered(row: Row, serde: Serde | None) -> Steered:

@@ -81,47 +81,58 @@ class Driver:
         self._woken.set()
 
     async def drive(self) -> Tree:
-        """Drive the tree until it has ended, or waits for something that nobody here does.
+        """As `drive_on`; the tree, as it is then."""
+        await self.drive_on()
+        return await self._store.read(read_tree, self._root_id)
+
+    async def drive_on(self) -> AgentRun:
+        """Drive the tree until it has ended, or waits for something that nobody here does; its root, as seen last.
 
         Raises:
             LeaseError: The lease was lost (`lease_lost`); nothing was written since.
             StoreError: The database failed; what was begun is taken over by the next who drives the tree.
             LangGraphExtError: The tree cannot be driven with this code (recovery.check).
         """
-        tree = await self._recover()
-        if tree.root.status.ended:
-            return tree
+        root = await self._recover()
+        if root.status.ended:
+            return root
         try:
-            await self._turns()
+            return await self._turns()
         finally:
             await to_its_end(self._stop_loops(self._loops))
-        return await self._store.read(read_tree, self._root_id)
 
-    async def _recover(self) -> Tree:
-        """Take over what is under way in rows, and nobody's; the tree as it was read before.
+    async def _recover(self) -> AgentRun:
+        """Take over what is under way in rows, and nobody's; the root as it was read before.
 
         Somebody may say what came of a call meanwhile (doubts.resolve): then it is read again.
         """
         while True:
-            tree = await self._store.read(read_tree, self._root_id)
-            if tree.root.status.ended:
-                return tree
-            check(tree, self._program, self._release)
-            recovered = take_over(tree, self._held.epoch)
+            root, recovered, seen = await self._store.read(self._first_look)
             try:
                 if recovered is not None:
                     await self._commit(recovered)
-                return tree
+                else:
+                    self._seen = (self._made, seen)
+                return root
             except ConflictError as conflict:
                 if conflict.code != "revision_conflict":
                     raise
                 await asyncio.sleep(0)
 
-    async def _turns(self) -> None:
+    def _first_look(self, tx: Tx) -> tuple[AgentRun, RuntimeCommit | None, Seen | None]:
+        """Read the root, what has to be written before it is driven, and, if nothing has, where it is begun."""
+        tree = read_tree(tx, self._root_id)
+        if tree.root.status.ended:
+            return tree.root, None, None
+        check(tree, self._program, self._release)
+        recovered = take_over(tree, self._held.epoch)
+        return tree.root, recovered, _checked(tx, self._held, self._look) if recovered is None else None
+
+    async def _turns(self) -> AgentRun:
         while True:
             tree, runtime, ahead = await self._newest()
             if tree.root.status.ended:
-                return
+                return tree.root
             if await self._control(tree):
                 continue
             self._start_loops(tree, ahead)
@@ -131,7 +142,7 @@ class Driver:
             elif self._loops:
                 await self._wait(tree)
             else:
-                return
+                return tree.root
 
     async def _newest(self) -> Seen:
         """The tree as it is: seen behind the last commit of this driver, if nobody has asked anything since."""
@@ -175,7 +186,7 @@ class Driver:
         if root.status is AgentStatus.RUNNING:
             output = _output_of(tree)
             if output is not None:  # committed before whatever else would end it
-                await self._stop_calls(root)
+                await self._stop_calls(root, tree)
                 return await self._end(root, Succeed(agent_run_id=root.agent_run_id, output=output["value"]))
             if tree.stop is not None:
                 return await self._close(root, STOPPED, tree.stop)
@@ -184,14 +195,16 @@ class Driver:
                     return await self._close(run, DEADLINE, "")
         closing = [each for each in tree.runs.values() if each.status is AgentStatus.CLOSING]
         for run in closing:
-            await self._stop_calls(run)
+            await self._stop_calls(run, tree)
             await self._end(run, Finish(agent_run_id=run.agent_run_id))
         return bool(closing)
 
-    async def _stop_calls(self, run: AgentRun) -> None:
+    async def _stop_calls(self, run: AgentRun, tree: Tree) -> None:
         """End the loops of an agent run. A call whose loop was told to stop beside it is lost: nobody makes it."""
-        await self._stop_loops(self._loops_in(run))
-        for operation in (await self._read()).operations.values():
+        if loops := self._loops_in(run):
+            await self._stop_loops(loops)
+            tree = await self._read()
+        for operation in tree.operations.values():
             if operation.agent_run_id == run.agent_run_id and operation.state is OperationState.DISPATCHED:
                 made = operation.operation_id not in self._to_call
                 self._to_call.discard(operation.operation_id)
@@ -208,7 +221,7 @@ class Driver:
     async def _try(self, key: str, change: Close | Finish | Succeed) -> bool:
         """Commit control; who was first has won, and is read again."""
         try:
-            await self._commit(RuntimeCommit(root_id=self._root_id, key=key, changes=(change,)))
+            await self._commit(RuntimeCommit(root_id=self._root_id, key=key, changes=(change,)), self._look)
         except ConflictError:
             await asyncio.sleep(0)
         return True

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
 from itertools import count
 from typing import Any, NamedTuple
 
+import orjson
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
@@ -42,6 +44,7 @@ __all__ = [
     "plain",
     "result_message",
     "revived",
+    "said_of",
     "sendable",
     "steering_message",
     "storable",
@@ -87,6 +90,23 @@ def revived(messages: Iterable[Mapping[str, Any]]) -> list[BaseMessage]:
 def tokens_of(message: Mapping[str, Any]) -> int:
     """How many tokens a message is about: a token for four characters, as langchain-core counts."""
     return count_tokens_approximately(revived([message]))
+
+
+def said_of(message: BaseMessage | Mapping[str, Any]) -> str | None:
+    """What a message says, but for its id, as a digest; None if that is no JSON, and the same as nothing.
+
+    Args:
+        message: langchain-core's, or plain.
+    """
+    if isinstance(message, BaseMessage):
+        kind, content, asked = message.type, message.content, getattr(message, "tool_calls", None)
+    else:
+        kind, content, asked = message["type"], message["data"]["content"], message["data"].get("tool_calls")
+    calls = [(each["id"], each["name"], each["args"]) for each in asked or ()]
+    try:
+        return sha256(orjson.dumps((kind, content, calls), option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+    except TypeError:
+        return None
 
 
 def text_message(text: str) -> dict[str, Any]:

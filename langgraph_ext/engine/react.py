@@ -32,7 +32,7 @@ from langgraph_ext.engine.batches import (
     Member,
     result_entries,
 )
-from langgraph_ext.engine.contexts import Append
+from langgraph_ext.engine.contexts import Append, entry
 from langgraph_ext.engine.granting import ConsumeTicket
 from langgraph_ext.engine.messages import (
     answer_text,
@@ -86,7 +86,7 @@ class React:
 
 def _prepare_context(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
     """Its input, which begins its history."""
-    entries = tuple({"kind": "input", "message": each, "tokens": tokens_of(each)} for each in input_messages(input))
+    entries = tuple(entry("input", each) for each in input_messages(input))
     return _next_model(at, runtime, entries)
 
 
@@ -175,13 +175,8 @@ def _compact_context(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcom
     if not answer_text(_answer_in(operation)):
         message = "the summary holds no text"
         return Fail(code="compaction_failed", message=message, continuation=_on(at, "completed"))
-    entry = {
-        "kind": "summary",
-        "operation_id": operation.operation_id,
-        "tokens": tokens_of(operation.outcome["value"]["message"]),
-        "covers": operation.request["upto"],
-    }
-    append = Append(agent_task_id=runtime.task.agent_task_id, after=runtime.context.upto, entries=(entry,))
+    summary = _held("summary", operation, covers=operation.request["upto"])
+    append = Append(agent_task_id=runtime.task.agent_task_id, after=runtime.context.upto, entries=(summary,))
     changes = (append, Consume(operation_id=operation.operation_id))
     return Progress(continuation=_on(at, "prepare_model"), changes=changes)
 
@@ -201,7 +196,7 @@ def _call_model(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
 def _interpret_response(operation: Operation, at: dict[str, Any], runtime: Runtime) -> Outcome:
     """Accept a decision: what it says, its ticket, and its tool calls as a batch."""
     answer = _answer_in(operation)
-    accepted = (*_steering_in(operation, runtime), _decision(operation))
+    accepted = (*_steering_in(operation, runtime), _held("decision", operation))
     consume = ConsumeTicket(operation_id=operation.operation_id)
     key, batch = f"accept-model:{operation.operation_id}", operation.operation_id
     calls = asked_for(answer)
@@ -323,7 +318,7 @@ def _validate_output(
         append = Append(agent_task_id=runtime.task.agent_task_id, after=runtime.context.upto, entries=accepted)
         return Complete(output=value, continuation=_on(at, "completed"), changes=(append, consume, over))
     message = text_message(feedback(diagnostics))
-    told = {"kind": "feedback", "message": message, "tokens": tokens_of(message)}
+    told = entry("feedback", message)
     return _next_model(_round_over(at), runtime, (*accepted, told), consume, over, key=key)
 
 
@@ -360,16 +355,16 @@ def _answer_in(operation: Operation) -> AIMessage:
     return answer
 
 
-def _decision(operation: Operation) -> dict[str, Any]:
-    tokens = tokens_of(operation.outcome["value"]["message"])
-    return {"kind": "decision", "operation_id": operation.operation_id, "tokens": tokens}
+def _held(kind: str, operation: Operation, **more: Any) -> dict[str, Any]:
+    """A message that an operation holds, as its context names it."""
+    return entry(kind, operation.outcome["value"]["message"], operation_id=operation.operation_id, **more)
 
 
 def _steering_in(operation: Operation, runtime: Runtime) -> list[dict[str, Any]]:
     """What of the inbox was in a frozen request: it is part of the history that the answer belongs to."""
     sent = set(operation.request["steering"])
     told = [each.message for each in runtime.steering if each.entry in sent and each.claimed]
-    return [{"kind": "steering", "message": each, "tokens": tokens_of(each)} for each in told]
+    return [entry("steering", each) for each in told]
 
 
 def _told(operation: Operation) -> str:

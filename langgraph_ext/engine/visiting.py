@@ -102,13 +102,13 @@ class Driven:
         self._loop = asyncio.get_running_loop()
         store = self._store
         while True:
-            tree = await self._driver.drive()
-            if tree.root.status.ended:
-                return tree.root
-            now_us = store.clock_us()
-            root = await store.transact(rest, self.root_id, self._held, ids=store.ids, now_us=now_us, goes_on=True)
-            if root is not None:
+            root = await self._driver.drive_on()
+            if root.status.ended:
                 return root
+            now_us = store.clock_us()
+            left = await store.transact(rest, self.root_id, self._held, ids=store.ids, now_us=now_us, goes_on=True)
+            if left is not None:
+                return left
 
 
 def stop_in(tx: Tx, root_id: str, held: Held, reason: str, *, ids: Callable[[], str], now_us: int) -> AgentRun:

@@ -10,8 +10,8 @@ from langchain_core.messages import BaseMessage
 
 from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.engine.behaviours import Behaviours
-from langgraph_ext.engine.carrying import COME_TO_NOTHING, Before, Carried, Plain, carried, is_left, look_back
-from langgraph_ext.engine.contexts import end_of, stored_messages
+from langgraph_ext.engine.carrying import COME_TO_NOTHING, Before, Carried, Given, carried, is_left, look_back
+from langgraph_ext.engine.contexts import Plain, end_of, names_of, stored_messages
 from langgraph_ext.engine.messages import revived
 from langgraph_ext.engine.reading import named as id_named
 from langgraph_ext.engine.records import AgentRunRecord
@@ -73,14 +73,14 @@ class Visits:
 
     # -- runs of visits
 
-    def start_in(self, visit: Visit | Caller, release: Release, given: list[Plain], named: Named) -> AgentRunRecord:
+    def start_in(self, visit: Visit | Caller, release: Release, given: Given, named: Named) -> AgentRunRecord:
         """Begin the agent run of a visit, or find it: one that came to nothing is followed by another.
 
         Args:
             visit: What its attempt lends; or, if the graph keeps no record of attempts, who calls.
             release: What it is to be.
-            given: The conversation that a new one begins with, plain, each message with an id. It goes on with the
-                history of the one before it of its node, as far as that holds it.
+            given: The conversation that a new one begins with. It goes on with the history of the one before it of its
+                node, as far as that holds it.
             named: What the visit is called.
 
         Raises:
@@ -99,9 +99,7 @@ class Visits:
             if found is not None:
                 return AgentRunRecord.of(found)
 
-    async def astart_in(
-        self, visit: Visit | Caller, release: Release, given: list[Plain], named: Named
-    ) -> AgentRunRecord:
+    async def astart_in(self, visit: Visit | Caller, release: Release, given: Given, named: Named) -> AgentRunRecord:
         """As `start_in`."""
         stopped = set[str]()
         while True:
@@ -239,8 +237,9 @@ def _rehome(tx: Tx, known: Row, lent: Visit | None) -> None:
 def _added(tx: Tx, root_id: str, known: Collection[str]) -> list[Plain]:
     first = first_task(tx, root_id)
     end = end_of(tx, first)
-    return [
-        message
-        for _, kind, message, _ in stored_messages(tx, first.context_id, upto=GREATEST if end is None else end)
-        if kind != "summary" and message["data"].get("id") not in known
-    ]
+    upto = GREATEST if end is None else end
+    new = [each.seq for each in names_of(tx, first.context_id, upto=upto) if each.message_id not in known]
+    if not new:
+        return []
+    rows = stored_messages(tx, first.context_id, after=new[0] - 1, upto=new[-1])
+    return [message for seq, _, message, _ in rows if seq in set(new)]

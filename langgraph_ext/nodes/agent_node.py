@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.types import Command
 
 from langgraph_ext import canonical
 from langgraph_ext.engine import AgentRunRecord, AgentSpec, AgentStatus, ReAct, compile_spec
-from langgraph_ext.engine.messages import plain, text_message
 from langgraph_ext.engine.release_program import entry_of
 from langgraph_ext.errors import AdmissionError, AgentRunFailed, InvalidArgument
 from langgraph_ext.nodes.agent_graph import inner_graph
@@ -190,18 +189,18 @@ class AgentNode(Runnable[Any, Any]):
         around = self._middleware.around
         return AgentVisit(str(self.name), self.release, place, frame, self._given(state), state, around)
 
-    def _given(self, state: Any) -> list[dict[str, Any]]:
-        """The agent's input, of the state, as plain messages."""
+    def _given(self, state: Any) -> list[BaseMessage]:
+        """The agent's input, of the state, as messages."""
         given = self._input(state) if self._input is not None else _part(state, "messages")
         given = given.get("messages") if isinstance(given, Mapping) else given
         if isinstance(given, str):
-            return [text_message(given)]
+            return [HumanMessage(given)]
         if not isinstance(given, Sequence) or not given:
             raise InvalidArgument(
                 f"agent node {self.name!r} has nothing to begin with: the state holds no messages; give it some, or "
                 "say with input= what its input is"
             )
-        return [plain(each) for each in convert_to_messages(given)]
+        return convert_to_messages(given)
 
     def _update(self, at: AgentVisit, messages: list[BaseMessage], commands: list[Command[Any]]) -> Any:
         """What the node returns; with commands of its tools, if there are any.

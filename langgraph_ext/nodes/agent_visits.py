@@ -24,8 +24,10 @@ from langgraph.types import Command, interrupt
 from langgraph_ext import canonical
 from langgraph_ext.engine import AgentGraphEngine, AgentRunRecord, Release
 from langgraph_ext.engine.around_models import AroundModel
+from langgraph_ext.engine.carrying import Given
 from langgraph_ext.engine.commits import Held
 from langgraph_ext.engine.from_sync import from_sync
+from langgraph_ext.engine.messages import plain
 from langgraph_ext.engine.visiting import Caller, Visit
 from langgraph_ext.engine.visits import Named
 from langgraph_ext.errors import ConflictError, InvalidArgument, LangGraphExtError
@@ -54,7 +56,7 @@ class AgentVisit:
         release: What it is.
         place: Where it stands.
         frame: Its attempt; None where there are none (durability `exit`), and the agent run holds a lease of its own.
-        given: The messages it begins with, if its agent run is new; plain.
+        given: The messages it begins with, if its agent run is new.
         state: The graph's, as the node was given it.
         around: Makes what runs around its model calls, of the config that they are made with.
     """
@@ -65,7 +67,7 @@ class AgentVisit:
         release: Release,
         place: Place,
         frame: Frame | None,
-        given: list[dict[str, Any]],
+        given: list[BaseMessage],
         state: Any,
         around: Callable[[RunnableConfig], AroundModel | None],
     ) -> None:
@@ -74,8 +76,8 @@ class AgentVisit:
         self._ledger = place.saver.ledger
         self._thread_id = place.thread_id
         self.engine = AgentGraphEngine(self._ledger)
-        self._given = _with_ids(given)
-        self._ids = {each["data"]["id"] for each in self._given}
+        self._given = Given.of(_with_ids(given))
+        self._ids = {each.id for each in self._given.messages if each.id is not None}
         self._named = _named(name, place, frame, self._given)
         self.serde = place.saver.serde
         called_with = _called_with(place.config)
@@ -237,23 +239,25 @@ class AgentVisit:
         return question["request_id"] in map(name, found)
 
 
-def _with_ids(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _with_ids(given: list[BaseMessage]) -> list[BaseMessage]:
     """Messages, each with an id: by that it is known again, in later turns too."""
-    seen: Counter[str] = Counter()
-    for each in given:
-        if each["data"].get("id") is None:
-            digest = canonical.digest(canonical.encode(each, where="messages")).removeprefix("sha256:")[:32]
-            each["data"]["id"] = f"given:{digest}:{seen[digest]}"
-            seen[digest] += 1
-    return given
+    seen = Counter[str]()
+    return [_with_id(each, seen) if each.id is None else each for each in given]
 
 
-def _named(name: str, place: Place, frame: Frame | None, given: list[dict[str, Any]]) -> Named:
+def _with_id(message: BaseMessage, seen: Counter[str]) -> BaseMessage:
+    """A message with an id by what it holds, and by how many the same there were before it."""
+    digest = canonical.digest(canonical.encode(plain(message), where="messages")).removeprefix("sha256:")[:32]
+    seen[digest] += 1
+    return message.model_copy(update={"id": f"given:{digest}:{seen[digest] - 1}"})
+
+
+def _named(name: str, place: Place, frame: Frame | None, given: Given) -> Named:
     """What a visit is called. Where nothing of it is stored before its end, what it is given is all there is of it."""
     node = place.node if frame is None else frame.node_path
     part = place.part if frame is None else frame._actor.part
     visit = f"{part.checkpoint_id}:{part.task_id}:{part.ordinal}"
-    content = canonical.digest(canonical.encode_plain(given, where="messages"))
+    content = canonical.digest(canonical.encode(given.names, where="messages"))
     names = (visit, content) if frame is not None else (content, visit)
     beginning, _ = beginning_of_keys(part.thread_id)
     return Named(f"{beginning}{quote(node, safe='')}:{quote(name, safe='')}:", *names)

@@ -242,8 +242,10 @@ def channels_in(config: RunnableConfig) -> frozenset[str]:
 
 
 def streams_custom(runtime: Runtime[Any]) -> bool:
-    """Whether somebody listens to what a node writes to the stream."""
-    return getattr(runtime.stream_writer, "__name__", "") != "_no_op_stream_writer"
+    """Whether somebody listens to what a node writes to the stream: a writer into nothing closes over nothing."""
+    writer = runtime.stream_writer
+    is_own = getattr(writer, "__module__", "").startswith("langgraph.")
+    return not (is_own and getattr(writer, "__closure__", None) is None)
 
 
 def durability_in(config: RunnableConfig) -> str:

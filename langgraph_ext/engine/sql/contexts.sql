@@ -2,10 +2,12 @@
 
 -- name: agent_message_append
 INSERT INTO agent_message (
-    agent_task_id, seq, root_id, kind, operation_id, ordinal, message, tokens, total, covers, created_us
+    agent_task_id, seq, root_id, kind, operation_id, ordinal, message, message_id, said, tokens, total, covers,
+    created_us
 )
 VALUES (
-    :context_id, :seq, :root_id, :kind, :operation_id, :ordinal, :message, :tokens, :total, :covers, :now_us
+    :context_id, :seq, :root_id, :kind, :operation_id, :ordinal, :message, :message_id, :said, :tokens, :total, :covers,
+    :now_us
 );
 
 -- name: agent_message_last
@@ -19,6 +21,12 @@ SELECT total FROM agent_message WHERE agent_task_id = :context_id AND seq = :seq
 -- Where a window may be cut, without what stands in it.
 SELECT seq, kind, tokens FROM agent_message
 WHERE agent_task_id = :context_id AND seq > :covers AND kind <> 'summary'
+ORDER BY seq;
+
+-- name: agent_message_names
+-- How they are known again.
+SELECT seq, kind, message_id, said FROM agent_message
+WHERE agent_task_id = :context_id AND seq <= :upto AND kind <> 'summary'
 ORDER BY seq;
 
 -- name: agent_messages
