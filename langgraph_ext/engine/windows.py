@@ -11,6 +11,7 @@ from langgraph_ext.database import Tx
 from langgraph_ext.engine.contexts import messages_of
 from langgraph_ext.engine.messages import revived
 from langgraph_ext.engine.rows import Operation
+from langgraph_ext.engine.sent import Beginning, Sent, copied, last_sent
 from langgraph_ext.engine.store import Store
 
 __all__ = ["Ahead", "Windows"]
@@ -25,18 +26,11 @@ class Ahead(NamedTuple):
     """Plain."""
 
 
-class _Sent(NamedTuple):
-    """The window of a context that a model was sent last."""
-
-    beginning: tuple[int, int | None]
-    """The row behind which it begins, and its summary's."""
-    upto: int
-    """Its last row."""
-    messages: list[BaseMessage]
-
-
 class Windows:
     """The windows that the models of one agent run were sent.
+
+    What an earlier run of this process was sent of the same history is begun with, in copies: a model's integration,
+    or a callback, may change what it is given.
 
     Args:
         store: Where contexts are read.
@@ -44,13 +38,14 @@ class Windows:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._sent: dict[str, _Sent] = {}
+        self._sent: dict[str, Sent] = {}
         """By context."""
+        self._before = last_sent(store.database)
 
     def ahead(self, tx: Tx, operation: Operation) -> Ahead | None:
         """Read what is new of a request's window; None if all of it is: that is more than a commit is held up for."""
-        after = self._known_upto(operation.request)
-        return None if after is None else self._read(tx, operation, after)
+        known = self._known(operation.request)
+        return None if known is None else self._read(tx, operation, known.upto)
 
     def _read(self, tx: Tx, operation: Operation, after: int | None) -> Ahead:
         return Ahead(after, messages_of(tx, operation, self._store.serde, after=after))
@@ -63,21 +58,34 @@ class Windows:
             ahead: What was read of it; of no use if another window was sent meanwhile.
         """
         request = operation.request
-        after = self._known_upto(request)
+        known = self._known(request)
+        after = None if known is None else known.upto
         if ahead is None or ahead.after != after:
             ahead = await self._store.read(self._read, operation, after)
-        messages = [*(self._sent[request["task"]].messages if after is not None else ()), *revived(ahead.messages)]
+        new = revived(ahead.messages)
         told = len(request.get("steering") or ())  # these are not in the history yet
-        self._sent[request["task"]] = _Sent(_beginning(request), request["upto"], messages[: len(messages) - told])
-        return messages
+        return [*self._keep(request, known, new[: len(new) - told]), *new[len(new) - told :]]
 
-    def _known_upto(self, request: Mapping[str, Any]) -> int | None:
-        """The row up to which a window was sent before; None if it is another one."""
-        known = self._sent.get(request["task"])
+    def _known(self, request: Mapping[str, Any]) -> Sent | None:
+        """What was sent of a request's window before; None if it is another one."""
+        known = self._sent.get(request["task"]) or self._before.find(request["task"])
         if known is None or known.beginning != _beginning(request) or known.upto > request["upto"]:
             return None
-        return known.upto
+        return known
+
+    def _keep(self, request: Mapping[str, Any], known: Sent | None, new: list[BaseMessage]) -> list[BaseMessage]:
+        """Note what is sent, and return it."""
+        context_id, own = request["task"], self._sent.get(request["task"])
+        before = self._before.find(context_id)
+        old = [] if known is None else known.messages if known is own else copied(known.messages)
+        sent = Sent(_beginning(request), request["upto"], request["tokens"], [*old, *new])
+        self._sent[context_id] = sent
+        if known is None:
+            self._before.keep(context_id, sent._replace(messages=copied(new)))
+        elif before is not None and (before.beginning, before.upto) == (known.beginning, known.upto):
+            self._before.keep(context_id, sent._replace(messages=[*before.messages, *copied(new)]))
+        return sent.messages
 
 
-def _beginning(request: Mapping[str, Any]) -> tuple[int, int | None]:
+def _beginning(request: Mapping[str, Any]) -> Beginning:
     return request["covers"], request["summary"]

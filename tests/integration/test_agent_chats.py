@@ -10,7 +10,7 @@ from langchain_core.messages import HumanMessage, RemoveMessage
 
 from langgraph_ext import AgentGraphEngine, AgentNode, LedgerSaver
 from langgraph_ext.database import Tx
-from langgraph_ext.engine import Compaction
+from langgraph_ext.engine import Compaction, contexts, sent
 from langgraph_ext.testing import ScriptedChatModel, call, say
 from tests.support.acted import Acts
 from tests.support.apps import CONFIG, graph_of
@@ -124,3 +124,50 @@ def test_e17_a_summary_of_a_chat_serves_its_later_turns(acts: Acts) -> None:
     chat(acts, app, *range(12))
     assert 0 < len(summaries.calls) < 8
     assert max(len(each.messages) for each in model.calls) < 25
+
+
+class Spoiling(ScriptedChatModel):
+    """Rewrites what it is sent, once it has answered."""
+
+    def _generate(self, messages: list[Any], *args: Any, **kwargs: Any) -> Any:
+        answer = super()._generate(messages, *args, **kwargs)
+        for each in messages:
+            each.content = "spoilt"
+        return answer
+
+    async def _agenerate(self, messages: list[Any], *args: Any, **kwargs: Any) -> Any:
+        answer = await super()._agenerate(messages, *args, **kwargs)
+        for each in messages:
+            each.content = "spoilt"
+        return answer
+
+
+def test_a5_what_a_model_makes_of_what_it_was_sent_is_not_sent_to_the_next(acts: Acts) -> None:
+    model = Spoiling(script=["one", "two", "three"], by=lambda messages: len(messages) // 2)
+    app = graph_of(AgentNode(name="support", model=model)).compile(checkpointer=acts.saver)
+    chat(acts, app, 0, 1, 2)
+    sent = [each["content"] for each in model.calls[-1].messages]
+    assert ["turn 000", "one", "turn 001", "two", "turn 002"] == sent
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a5_a_turn_reads_of_its_history_what_is_new(acts: Acts, forgets: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And all of it where nothing is known of it, as in another process; the model is sent the same."""
+    app, model = chatting(acts.saver, 12)
+    chat(acts, app, *range(10))
+    read: list[str] = []
+    made_of = contexts._message_of
+
+    def counted(row: Any, context_id: str) -> Any:
+        read.append(row["kind"])
+        return made_of(row, context_id)
+
+    monkeypatch.setattr(contexts, "_message_of", counted)
+    if forgets:
+        sent._OF.clear()
+    chat(acts, app, 10)
+    # Read are: what the turn before has added last, the turn's message, its call and result; and what the node returns.
+    assert (40 + 1 + 2 + 3 if forgets else 1 + 1 + 2 + 3) == len(read)
+    assert [f"turn {each:03}" for each in range(11)] == [
+        each["content"] for each in model.calls[-1].messages if each["type"] == "human"
+    ]
