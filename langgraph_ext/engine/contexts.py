@@ -27,6 +27,7 @@ __all__ = [
     "Plain",
     "Steered",
     "append",
+    "count_of",
     "end_of",
     "entry",
     "head_of",
@@ -207,11 +208,16 @@ def end_of(tx: Tx, task: AgentTask) -> int | None:
     return None if behind is None else int(behind["context_from"])
 
 
-def names_of(tx: Tx, context_id: str, *, upto: int = GREATEST) -> list[Name]:
+def count_of(tx: Tx, context_id: str, *, upto: int) -> int:
+    """How many messages a context has up to a row, without summaries."""
+    return int(tx.one("agent_message_count", context_id=context_id, upto=upto)["n"])
+
+
+def names_of(tx: Tx, context_id: str, *, after: int = 0, upto: int = GREATEST) -> list[Name]:
     """How the messages of a context are known again, without summaries, in their order."""
-    rows = tx.all("agent_message_names", context_id=context_id, upto=upto)
+    rows = tx.all("agent_message_names", context_id=context_id, after=after, upto=upto)
     if any(row["said"] is None for row in rows):  # from before they had names
-        stored = stored_messages(tx, context_id, upto=upto)
+        stored = stored_messages(tx, context_id, after=after, upto=upto)
         return [
             Name(seq, kind, each["data"]["id"], said_of(each)) for seq, kind, each, _ in stored if kind != "summary"
         ]

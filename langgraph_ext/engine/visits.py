@@ -11,20 +11,20 @@ from langchain_core.messages import BaseMessage
 from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.engine.behaviours import Behaviours
 from langgraph_ext.engine.carrying import COME_TO_NOTHING, Before, Carried, Given, carried, is_left, look_back
-from langgraph_ext.engine.contexts import Plain, end_of, names_of, stored_messages
+from langgraph_ext.engine.contexts import Plain, count_of, end_of, names_of, stored_messages
 from langgraph_ext.engine.messages import revived
 from langgraph_ext.engine.reading import named as id_named
 from langgraph_ext.engine.records import AgentRunRecord
 from langgraph_ext.engine.release_program import ReleaseProgram
 from langgraph_ext.engine.releases import Release
-from langgraph_ext.engine.rows import AgentRun, first_task, read_root
+from langgraph_ext.engine.rows import AgentRun, decoded, first_task, read_root
 from langgraph_ext.engine.starting import Continues
 from langgraph_ext.engine.states import AgentStatus
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.visiting import Caller, Driven, Visit, stop_in
 from langgraph_ext.ledger.agent_threads import thread_of
 
-__all__ = ["Named", "Visits"]
+__all__ = ["Came", "Named", "Visits"]
 
 
 _LEFT = "its graph was given new input instead"
@@ -44,6 +44,20 @@ class Named(NamedTuple):
     def key(self) -> str:
         """Both."""
         return f"{self.node}{self.visit}"
+
+
+class Came(NamedTuple):
+    """What an agent run has come to."""
+
+    messages: list[BaseMessage]
+    """Those of its history that its caller does not know."""
+    commands: list[Any]
+    """What its tools have answered besides messages, as visiting.Taken says it, in the order of their calls."""
+
+    @classmethod
+    def of(cls, messages: list[Plain], commands: list[Any]) -> Came:
+        """The same, of plain messages."""
+        return cls(revived(messages), commands)
 
 
 class Visits:
@@ -113,13 +127,13 @@ class Visits:
             if found is not None:
                 return AgentRunRecord.of(found)
 
-    def added_in(self, agent_run_id: str, known: Collection[str]) -> list[BaseMessage]:
-        """What of the history of an agent run, up to its end, has none of these ids; without summaries."""
-        return revived(self._store.database.read(partial(_added, root_id=id_named(agent_run_id), known=known)))
+    def came_of(self, agent_run_id: str, known: Collection[str]) -> Came:
+        """What an agent run has come to, for a caller who knows messages with these ids."""
+        return Came.of(*self._store.database.read(_came, id_named(agent_run_id), known))
 
-    async def aadded_in(self, agent_run_id: str, known: Collection[str]) -> list[BaseMessage]:
-        """As `added_in`."""
-        return revived(await self._store.read(partial(_added, root_id=id_named(agent_run_id), known=known)))
+    async def acame_of(self, agent_run_id: str, known: Collection[str]) -> Came:
+        """As `came_of`."""
+        return Came.of(*await self._store.read(_came, id_named(agent_run_id), known))
 
     async def adrive_in(self, visit: Visit | Caller, agent_run_id: str, release: Release) -> AgentRunRecord:
         """Drive it as far as it goes. Cancelling this stops nothing: `stop_in` does.
@@ -234,12 +248,18 @@ def _rehome(tx: Tx, known: Row, lent: Visit | None) -> None:
         tx.run("agent_run_rehome", agent_run_id=agent_run_id, thread_id=thread_id)
 
 
-def _added(tx: Tx, root_id: str, known: Collection[str]) -> list[Plain]:
+def _came(tx: Tx, root_id: str, known: Collection[str]) -> tuple[list[Plain], list[Any]]:
+    """Messages of the history up to the run's end that nobody knows, without summaries; and its tools' commands."""
     first = first_task(tx, root_id)
     end = end_of(tx, first)
     upto = GREATEST if end is None else end
-    new = [each.seq for each in names_of(tx, first.context_id, upto=upto) if each.message_id not in known]
-    if not new:
-        return []
-    rows = stored_messages(tx, first.context_id, after=new[0] - 1, upto=new[-1])
-    return [message for seq, _, message, _ in rows if seq in set(new)]
+    names = names_of(tx, first.context_id, after=first.context_from, upto=upto)
+    its_input = sum(each.kind == "input" for each in names)
+    if count_of(tx, first.context_id, upto=first.context_from) + its_input != len(known):
+        names = names_of(tx, first.context_id, upto=upto)  # it goes on with what came to nothing, and was not returned
+    new = {each.seq for each in names if each.message_id not in known}
+    rows = stored_messages(tx, first.context_id, after=min(new) - 1, upto=max(new)) if new else []
+    tools = [row for row in tx.all("agent_operations_of_tree", root_id=root_id) if row["kind"] == "tool"]
+    outcomes = [decoded(row["outcome"]) or {} for row in tools]
+    commands = [(each.get("value") or {}).get("command") for each in outcomes]
+    return [message for seq, _, message, _ in rows if seq in new], [each for each in commands if each is not None]

@@ -9,13 +9,14 @@ from typing import Any, Literal
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
 from langchain_core.runnables import Runnable, RunnableConfig
-from langgraph.types import Command
 
 from langgraph_ext import canonical
 from langgraph_ext.engine import AgentRunRecord, AgentSpec, AgentStatus, ReAct, compile_spec
 from langgraph_ext.engine.release_program import entry_of
+from langgraph_ext.engine.visits import Came
 from langgraph_ext.errors import AdmissionError, AgentRunFailed, InvalidArgument
 from langgraph_ext.nodes.agent_graph import inner_graph
+from langgraph_ext.nodes.agent_tools import commands_of
 from langgraph_ext.nodes.agent_visits import AT, AgentVisit
 from langgraph_ext.nodes.frames import Frame
 from langgraph_ext.nodes.middleware import Middlewares
@@ -149,7 +150,7 @@ class AgentNode(Runnable[Any, Any]):
                         question = at.ask(question)
             finally:
                 AT.reset(token)
-            return self._update(at, at.messages(), at.commands())
+            return self._update(at, at.came())
 
         async def avisit(state: Any, frame: Frame | None = None) -> Any:
             at = self._arrive(state, frame)
@@ -164,7 +165,7 @@ class AgentNode(Runnable[Any, Any]):
                         question = await at.aask(question)
             finally:
                 AT.reset(token)
-            return self._update(at, await at.amessages(), await at.acommands())
+            return self._update(at, await at.acame())
 
         for each in (visit, avisit):  # two agents that one body calls are two parts of its task
             each.__qualname__ = f"{type(self).__qualname__}.{self.name}"
@@ -202,13 +203,13 @@ class AgentNode(Runnable[Any, Any]):
             )
         return convert_to_messages(given)
 
-    def _update(self, at: AgentVisit, messages: list[BaseMessage], commands: list[Command[Any]]) -> Any:
+    def _update(self, at: AgentVisit, came: Came) -> Any:
         """What the node returns; with commands of its tools, if there are any.
 
         Raises:
             AgentRunFailed: The agent run has ended without an answer.
         """
-        run = at.seen
+        run, messages = at.seen, came.messages
         if run.status is not AgentStatus.SUCCEEDED:
             finishes = run.status is AgentStatus.EXHAUSTED and self.spec.limits.on_limit == "finish"
             if self._on_failure == "raise" and not finishes:
@@ -223,6 +224,7 @@ class AgentNode(Runnable[Any, Any]):
         at.settles({"agent_run_id": run.agent_run_id, "output": canonical.digest(canonical.encode(run.output))})
         result = AgentResult(run=run, messages=messages)
         update = self._output(result) if self._output is not None else self._own_update(at, result)
+        commands = commands_of(came.commands, at.serde)
         return [update, *commands] if commands else update
 
     def _own_update(self, at: AgentVisit, result: AgentResult) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from langgraph_ext.engine import OperationRecord
 from langgraph_ext.engine.spec_tools import annotations_of
 from langgraph_ext.engine.visiting import Taken
 
@@ -113,11 +112,6 @@ def taking(serde: SerializerProtocol) -> Callable[[Any, str, str], Taken | None]
     return take
 
 
-def commands_of(operations: list[OperationRecord], serde: SerializerProtocol) -> list[Command[Any]]:
-    """The commands that an agent run's tools have returned, in the order of their calls."""
-    found: list[Command[Any]] = []
-    for each in operations:
-        more = ((each.outcome or {}).get("value") or {}).get("command") if each.kind == "tool" else None
-        if more is not None:
-            found += serde.loads_typed((more["type"], base64.b64decode(more["data"])))
-    return found
+def commands_of(stored: list[Any], serde: SerializerProtocol) -> list[Command[Any]]:
+    """The commands that an agent run's tools have returned, as `taking` has stored them."""
+    return [each for more in stored for each in serde.loads_typed((more["type"], base64.b64decode(more["data"])))]

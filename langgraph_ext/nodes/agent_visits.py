@@ -19,7 +19,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import GraphInterrupt
 from langgraph.runtime import get_runtime
-from langgraph.types import Command, interrupt
+from langgraph.types import interrupt
 
 from langgraph_ext import canonical
 from langgraph_ext.engine import AgentGraphEngine, AgentRunRecord, Release
@@ -29,14 +29,14 @@ from langgraph_ext.engine.commits import Held
 from langgraph_ext.engine.from_sync import from_sync
 from langgraph_ext.engine.messages import plain
 from langgraph_ext.engine.visiting import Caller, Visit
-from langgraph_ext.engine.visits import Named
+from langgraph_ext.engine.visits import Came, Named
 from langgraph_ext.errors import ConflictError, InvalidArgument, LangGraphExtError
 from langgraph_ext.ledger.agent_threads import beginning_of_keys
 from langgraph_ext.ledger.frames import check_frame
 from langgraph_ext.ledger.runs import Parent
 from langgraph_ext.nodes.agent_events import telling
 from langgraph_ext.nodes.agent_questions import Question, doubt_of, of_doubt, of_request, read_answer
-from langgraph_ext.nodes.agent_tools import commands_of, injecting, taking
+from langgraph_ext.nodes.agent_tools import injecting, taking
 from langgraph_ext.nodes.frames import Frame
 from langgraph_ext.nodes.place import Place
 from langgraph_ext.saver import host
@@ -181,21 +181,13 @@ class AgentVisit:
 
     # -- its end
 
-    def messages(self) -> list[BaseMessage]:
-        """The messages that the agent run has added to those that it was given."""
-        return self.engine.added_in(self.seen.agent_run_id, self._ids)
+    def came(self) -> Came:
+        """What the agent run has added to the messages that it was given, and its tools' commands."""
+        return self.engine.came_of(self.seen.agent_run_id, self._ids)
 
-    async def amessages(self) -> list[BaseMessage]:
-        """As `messages`."""
-        return await self.engine.aadded_in(self.seen.agent_run_id, self._ids)
-
-    def commands(self) -> list[Command[Any]]:
-        """What its tools have returned for the graph."""
-        return commands_of(self.engine.operations(self.seen.agent_run_id), self.serde)
-
-    async def acommands(self) -> list[Command[Any]]:
-        """As `commands`."""
-        return commands_of(await self.engine.aoperations(self.seen.agent_run_id), self.serde)
+    async def acame(self) -> Came:
+        """As `came`."""
+        return await self.engine.acame_of(self.seen.agent_run_id, self._ids)
 
     def settles(self, told: Mapping[str, Any]) -> None:
         """Have the attempt's settlement say this of the agent run (rule A5)."""

@@ -149,6 +149,21 @@ def test_a8_behind_a_cancel_while_it_asks_the_next_turn_knows_what_was_done(save
     assert [] == saver.ledger.verify()
 
 
+def test_a8_behind_two_failures_what_the_first_has_done_is_returned(saver: LedgerSaver, clerk: Clerk) -> None:
+    """The second has added nothing but its message, which the state knows."""
+    down = fails(ValueError("down"))
+    for script in ([pay(1), down], [pay(1000), down]):  # the second goes on behind the first's call
+        with pytest.raises(LangGraphExtError):
+            app_of(saver, clerk.node(*script)).invoke(say("Pay 1."), CONFIG)
+    final = app_of(saver, clerk.node(pay(1000), "It is paid.")).invoke(say("And?"), CONFIG)
+    told = [(each.type, each.text) for each in final["messages"]]
+    assert ("tool", "paid 1") in told
+    assert 6 == len(told)
+    assert [1] == clerk.paid
+    again = app_of(saver, clerk.node(pay(1000), "", "Yes.")).invoke(say("Really?"), CONFIG)
+    assert 8 == len(again["messages"])
+
+
 def test_a4_siblings_that_failed_go_on_each_with_its_own_history(saver: LedgerSaver, clerk: Clerk) -> None:
     """Two visits of one node by `Send`: what the one has done is not the other's."""
 

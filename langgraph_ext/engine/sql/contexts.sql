@@ -10,6 +10,10 @@ VALUES (
     :now_us
 );
 
+-- name: agent_message_count
+SELECT count(*) AS n FROM agent_message
+WHERE agent_task_id = :context_id AND seq <= :upto AND kind <> 'summary';
+
 -- name: agent_message_last
 SELECT seq, total FROM agent_message WHERE agent_task_id = :context_id ORDER BY seq DESC LIMIT 1;
 
@@ -26,7 +30,7 @@ ORDER BY seq;
 -- name: agent_message_names
 -- How they are known again.
 SELECT seq, kind, message_id, said FROM agent_message
-WHERE agent_task_id = :context_id AND seq <= :upto AND kind <> 'summary'
+WHERE agent_task_id = :context_id AND seq > :after AND seq <= :upto AND kind <> 'summary'
 ORDER BY seq;
 
 -- name: agent_messages
