@@ -183,7 +183,7 @@ def test_r03_without_another_call_a_broken_stream_fails_the_run(
 STALLS = [  # pieces until it stalls, deadlines, how long until it is given up, what is said of that, what has come
     (0, {"model_seconds": 0.2}, 0.2, "said nothing for 0.2 s", None),
     (1, {"model_seconds": 0.4, "model_idle_seconds": 0.1}, 0.4, "said nothing for 0.4 s", ""),
-    (3, {"model_seconds": 0.1, "model_idle_seconds": 0.3}, 0.3, "said nothing more for 0.3 s", "a b "),
+    (3, {"model_seconds": 1.0, "model_idle_seconds": 1.3}, 1.3, "said nothing more for 1.3 s", "a b "),
 ]
 
 
