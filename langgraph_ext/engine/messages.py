@@ -99,10 +99,11 @@ def said_of(message: BaseMessage | Mapping[str, Any]) -> str | None:
         message: langchain-core's, or plain.
     """
     if isinstance(message, BaseMessage):
-        kind, content, asked = message.type, message.content, getattr(message, "tool_calls", None)
+        asked = message.tool_calls if isinstance(message, AIMessage) else None
+        kind, content = message.type, message.content
     else:
         kind, content, asked = message["type"], message["data"]["content"], message["data"].get("tool_calls")
-    calls = [(each["id"], each["name"], each["args"]) for each in asked or ()]
+    calls = [(each["id"], each["name"], each["args"]) for each in asked] if asked else []
     try:
         return sha256(orjson.dumps((kind, content, calls), option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
     except TypeError:
