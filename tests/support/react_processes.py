@@ -16,7 +16,17 @@ from tests.faults.children import note, noted
 from tests.support import killed_react as story
 from tests.support.faults import kill_myself
 
-__all__ = ["TOOLS", "drive_a_dying_model", "drive_one_of_many", "dying", "eight", "end_with_the_last", "settled"]
+__all__ = [
+    "TOOLS",
+    "dies_with_the_last",
+    "drive_a_dying_model",
+    "drive_one_of_many",
+    "dying",
+    "eight",
+    "eight_at_once",
+    "end_with_the_last",
+    "settled",
+]
 
 TOOLS = 8
 
@@ -29,6 +39,11 @@ async def _at_once(number: int) -> None:
 
 def eight(log: str, effect: Effect, beside: Callable[[int], Awaitable[None]] = _at_once) -> AgentSpec:
     """An agent that calls eight tools at once; each puts its effect on a file, and does something behind it."""
+    return AgentSpec(**eight_at_once(log, effect, beside))
+
+
+def eight_at_once(log: str, effect: Effect, beside: Callable[[int], Awaitable[None]] = _at_once) -> dict[str, Any]:
+    """What that agent is made of."""
 
     async def act(number: int, key: Annotated[str, InjectedIdempotencyKey]) -> str:
         """Act."""
@@ -37,26 +52,30 @@ def eight(log: str, effect: Effect, beside: Callable[[int], Awaitable[None]] = _
         return f"acted {number}"
 
     asked = calls(*(call("act", {"number": number}) for number in range(TOOLS)))
-    return AgentSpec(
-        model=ScriptedChatModel(script=[asked, say("done")]),
-        tools=[act],
-        tool_policies={"act": ToolPolicy(effect=effect)},
-    )
+    return {
+        "model": ScriptedChatModel(script=[asked, say("done")]),
+        "tools": [act],
+        "tool_policies": {"act": ToolPolicy(effect=effect)},
+    }
 
 
-def end_with_the_last(path: str, effect: Effect, stored: int) -> None:
-    """Drive it, and be killed right after the last effect, when this many of the tools have their results stored."""
-    log = f"{path}.log"
+def dies_with_the_last(path: str, stored: int) -> Callable[[int], Awaitable[None]]:
+    """Kills the process right after the last effect, when this many of the tools have their results stored."""
 
     async def beside(number: int) -> None:
         if number < stored:
             return
-        while len(noted(log)) < TOOLS or settled(path) < stored:
+        while len(noted(f"{path}.log")) < TOOLS or settled(path) < stored:
             await asyncio.sleep(0.005)
         kill_myself()
 
+    return beside
+
+
+def end_with_the_last(path: str, effect: Effect, stored: int) -> None:
+    """Drive it, and be killed right after the last effect, when this many of the tools have their results stored."""
     with story.opened(path) as engine:
-        agent = eight(log, effect, beside)
+        agent = eight(f"{path}.log", effect, dies_with_the_last(path, stored))
         engine.drive(engine.start(agent, "Go.", key="run").agent_run_id, agent)
 
 
