@@ -99,6 +99,7 @@ def commit(
     now_us: int,
     ids: Callable[[], str],
     look: Look | None = None,
+    then: RuntimeCommit | None = None,
 ) -> Committed:
     """Write a commit.
 
@@ -109,12 +110,22 @@ def commit(
         now_us: Microseconds since the epoch, UTC.
         ids: Makes ids of new rows.
         look: Reads what its caller wants to see next, as it is behind this commit.
+        then: The commit that follows in the same transaction, unless its scope closes or is busy: then whoever looks
+            next sees to that.
 
     Raises:
         LeaseError: The thread is another's by now, or the tree is driven under another one's lease (`lease_lost`).
         ConflictError: The key was used for something else (`idempotency_conflict`), a row is not as it was expected
             (`revision_conflict`), or something was to begin where nothing does any more (`scope_closed`).
     """
+    if then is not None:
+        committed = commit(tx, wanted, held, now_us=now_us, ids=ids)
+        try:
+            return committed._replace(seen=commit(tx, then, held, now_us=now_us, ids=ids, look=look).seen)
+        except ConflictError as conflict:  # told before anything of it was written
+            if conflict.code not in ("scope_closed", "scope_busy"):
+                raise
+            return committed if look is None else committed._replace(seen=look(tx))
     leases.check(tx, held.thread_id, held.epoch)
     tx = RowCache(tx)
     known = _look_up(tx, wanted, held.epoch)

@@ -27,6 +27,7 @@ from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Tree, read
 from langgraph_ext.engine.runtimes import Runtime, Seen, refresh
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState
 from langgraph_ext.engine.store import Store
+from langgraph_ext.engine.task_changes import EndTask
 from langgraph_ext.engine.tickets import DEADLINE
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import leases
@@ -49,16 +50,21 @@ class Driver:
         release: Its digest.
         root_id: The tree.
         held: The lease.
+        ends_at_once: Whether the tree ends in the transaction in which its first task has the output, and not in a
+            turn of its own.
     """
 
     grace_seconds = _GRACE_SECONDS
 
-    def __init__(self, store: Store, program: Program, release: str, root_id: str, held: Held) -> None:
+    def __init__(
+        self, store: Store, program: Program, release: str, root_id: str, held: Held, *, ends_at_once: bool = False
+    ) -> None:
         self._store = store
         self._program = program
         self._release = release
         self._root_id = root_id
         self._held = held
+        self._ends_at_once = ends_at_once
         self._loops: dict[str, asyncio.Task[None]] = {}
         self._run_of: dict[str, str] = {}
         """By operation whose loop runs: its agent run."""
@@ -137,7 +143,9 @@ class Driver:
                 continue
             self._start_loops(tree, ahead)
             if runtime is not None:
-                activation = Activation(self._commit, self._program, runtime, self._refreshed, self._look)
+                ends = self._ends_at_once and _is_first(runtime.task, tree.root)
+                commit = self._commit_and_end if ends else self._commit
+                activation = Activation(commit, self._program, runtime, self._refreshed, self._look)
                 await activation.run()
             elif self._loops:
                 await self._wait(tree)
@@ -294,15 +302,26 @@ class Driver:
 
     # -- the store
 
-    async def _commit(self, wanted: RuntimeCommit, look: Look | None = None) -> Committed:
+    async def _commit(
+        self, wanted: RuntimeCommit, look: Look | None = None, then: RuntimeCommit | None = None
+    ) -> Committed:
         self._made += 1
         made = self._made
-        committed = await self._store.commit(wanted, self._held, look)
+        together = {} if then is None else {"then": then}
+        committed = await self._store.commit(wanted, self._held, look, **together)
         if isinstance(committed.seen, Seen):
             self._seen = (made, committed.seen)
         if not committed.again:
             self._to_call.update(committed.result.get("dispatched", ()))
         return committed
+
+    async def _commit_and_end(self, wanted: RuntimeCommit, look: Look | None = None) -> Committed:
+        """As `_commit`, of the first task; if it has its output, the tree ends with that."""
+        last, then = wanted.changes[-1], None
+        if isinstance(last, EndTask) and last.error is None:
+            succeed = Succeed(agent_run_id=self._root_id, output=last.output)
+            then = RuntimeCommit(root_id=self._root_id, key=f"terminal:{self._root_id}", changes=(succeed,))
+        return await self._commit(wanted, look, then)
 
     async def _read(self) -> Tree:
         return await self._store.read(partial(read_tree, root_id=self._root_id, whole=False))
@@ -345,9 +364,14 @@ def _first_ready(tree: Tree) -> AgentTask | None:
 def _output_of(tree: Tree) -> dict[str, Any] | None:
     """The root's output, once its first task has it."""
     for task in tree.tasks.values():
-        if task.agent_run_id == tree.root.agent_run_id and task.parent_operation is None:
+        if _is_first(task, tree.root):
             return {"value": task.output} if task.state is TaskState.SUCCEEDED else None
     return None
+
+
+def _is_first(task: AgentTask, root: AgentRun) -> bool:
+    """Whether a root has begun with a task."""
+    return task.agent_run_id == root.agent_run_id and task.parent_operation is None
 
 
 def _say_nothing(loop: asyncio.Task[None]) -> None:

@@ -38,9 +38,12 @@ class Store:
         self.clock_us = clock_us
         self.ids = ids
 
-    async def commit(self, wanted: RuntimeCommit, held: Held, look: Look | None = None) -> Committed:
+    async def commit(
+        self, wanted: RuntimeCommit, held: Held, look: Look | None = None, then: RuntimeCommit | None = None
+    ) -> Committed:
         """As `commits.commit`, by the store's clock and ids."""
-        return await self.transact(commit, wanted, held, now_us=self.clock_us(), ids=self.ids, look=look)
+        now_us = self.clock_us()
+        return await self.transact(commit, wanted, held, now_us=now_us, ids=self.ids, look=look, then=then)
 
     async def transact(self, fn: Callable[Concatenate[Tx, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run `fn(tx, …)` as one transaction."""

@@ -82,7 +82,7 @@ class Driven:
     def __init__(self, store: Store, program: Program, release: str, root_id: str, held: Held) -> None:
         self.root_id = root_id
         self._store, self._held = store, held
-        self._driver = Driver(store, program, release, root_id, held)
+        self._driver = Driver(store, program, release, root_id, held, ends_at_once=True)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def look(self) -> None:

@@ -13,6 +13,7 @@ import pytest
 import langgraph_ext.engine
 from langgraph_ext.engine.applying import Applying, Ref
 from langgraph_ext.engine.commits import Held, commit
+from langgraph_ext.engine.control import Succeed
 from langgraph_ext.engine.operation_changes import Allow, Begin, Dispatch
 from langgraph_ext.engine.states import AgentStatus
 from langgraph_ext.engine.task_changes import Activate, EndTask, GoOn
@@ -71,7 +72,7 @@ def held(bench: Bench) -> Held:
     return bench.hold(bench.start("rounds", {"rounds": 1}))
 
 
-TASK = "id-000002"
+ROOT, TASK = "id-000001", "id-000002"
 ACTIVATE = Activate(agent_task_id=TASK)
 
 
@@ -182,6 +183,34 @@ def test_e2_a_failing_change_takes_all_of_its_commit_with_it(bench: Bench, held:
     begin = Begin(agent_task_id=TASK, purpose="p", kind="tool", name="t", request={})
 
     assert "revision_conflict" == refusal(lambda: bench.commit(held, begin, Dispatch(operation_id="none", number=1)))
+    assert before == bench.everything()
+
+
+@pytest.mark.parametrize(
+    ("under_way", "ends"), [(False, "succeeded"), (True, "running")], ids=["nothing under way", "a call under way"]
+)
+def test_e2_a_commit_may_follow_in_the_same_transaction(
+    bench: Bench, held: Held, under_way: bool, ends: AgentStatus
+) -> None:
+    """Under its own key; one that comes too early is left to whoever looks next, and takes nothing along."""
+    bench.commit(held, ACTIVATE, key="a")
+    if under_way:
+        begin = Begin(agent_task_id=TASK, purpose="p", kind="tool", name="t", request={}, dispatch=True)
+        bench.commit(held, begin, key="b")
+    end = commit_of(held, Succeed(agent_run_id=ROOT, output=1), key="end")
+    bench.commit(held, EndTask(agent_task_id=TASK, output=1), key="result", then=end)
+
+    assert ("succeeded", ends) == (bench.task(ROOT).state, bench.tree(ROOT).root.status)
+    assert ["result"] + ([] if under_way else ["end"]) == bench.commit_keys()[-1 if under_way else -2 :]
+
+
+def test_e2_where_what_follows_fails_nothing_of_both_is_written(bench: Bench, held: Held) -> None:
+    bench.commit(held, ACTIVATE, key="a")
+    before = bench.everything()
+    wrong = commit_of(held, Dispatch(operation_id="none", number=1), key="end")
+    ends = EndTask(agent_task_id=TASK, output=1)
+
+    assert "revision_conflict" == refusal(lambda: bench.commit(held, ends, key="result", then=wrong))
     assert before == bench.everything()
 
 
@@ -357,6 +386,18 @@ async def test_an_agent_task_of_one_step_takes_at_most_three_commits(benches: Ca
     assert {"a": 1} == tree.root.output
     commits = 1 + sum(name == "commit" for name, _, _ in traces)  # with its start
     assert commits <= 3
+    assert ["task-result", "terminal"] == [key.partition(":")[0] for key in bench.commit_keys()]
+
+
+async def test_a_tree_that_ends_with_its_output_is_a_commit_less(benches: Callable[..., Bench]) -> None:
+    """As agents of nodes do, with both keys on record."""
+    traces: Traces = []
+    bench = benches(store=traced(traces))
+    root = bench.start("echo", {"a": 1})
+    tree = await bench.driver(root, bench.hold(root), ends_at_once=True).drive()
+
+    assert ({"a": 1}, "succeeded") == (tree.root.output, tree.root.status)
+    assert 1 == sum(name == "commit" for name, _, _ in traces)
     assert ["task-result", "terminal"] == [key.partition(":")[0] for key in bench.commit_keys()]
 
 

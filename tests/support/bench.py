@@ -123,9 +123,9 @@ class Bench:
         """A worker's stretch with a root."""
         return Work(self.store, self.renewal, Owner.here(who), program or Stub(), RELEASE, root_id)
 
-    def driver(self, root_id: str, held: Held, program: Program | None = None) -> Driver:
+    def driver(self, root_id: str, held: Held, program: Program | None = None, **options: Any) -> Driver:
         """A driver under a lease that is held already."""
-        return Driver(self.store, program or Stub(), RELEASE, root_id, held)
+        return Driver(self.store, program or Stub(), RELEASE, root_id, held, **options)
 
     def commit(
         self,
@@ -133,10 +133,11 @@ class Bench:
         *changes: Change,
         key: str | None = None,
         expected: Mapping[Ref, int] | None = None,
+        then: RuntimeCommit | None = None,
     ) -> Committed:
         """Make a commit by hand, by default under a key of its own."""
         wanted = commit_of(held, *changes, key=key or self._next_key(), expected=expected)
-        return self.database.transact(commit, wanted, held, now_us=self.clock(), ids=self.store.ids)
+        return self.database.transact(commit, wanted, held, now_us=self.clock(), ids=self.store.ids, then=then)
 
     def stop(self, root_id: str, reason: str = "enough") -> None:
         """Ask a root to end, as `ledger.cancel` does."""
