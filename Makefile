@@ -22,7 +22,7 @@ PYTEST := $(RUN) pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test faults check bench bench-agents bench-react bench-compare coverage clean
+.PHONY: help demo test faults check bench bench-agents bench-chat bench-react bench-compare coverage clean
 
 ## demo      the main job on real input, and an agent: killed twice each, approved; each order is charged once
 demo: .venv/.for-demo
@@ -55,6 +55,10 @@ bench-agents: .venv/.for-dev
 ## bench-react   turns of a ReAct agent beside those of LangChain's create_agent
 bench-react: .venv/.for-dev
 	$(RUN) bench.react $(ARGS)
+
+## bench-chat    turns of a chat through an AgentNode beside those of LangChain's create_agent
+bench-chat: .venv/.for-dev
+	$(RUN) bench.chat $(ARGS)
 
 ## bench-compare  what crashes, doubled answers and cancelled turns do to an AgentNode, and to create_agent
 bench-compare: .venv/.for-dev

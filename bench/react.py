@@ -41,7 +41,7 @@ from bench.savers import bytes_in
 from langgraph_ext import AgentGraphEngine, AgentSpec, LedgerSaver
 from langgraph_ext.engine import Limits, compile_spec
 
-__all__ = ["ENGINE", "MEASURES", "SIDES", "main"]
+__all__ = ["ENGINE", "FILE", "MEASURES", "SIDES", "at_least", "caveats", "look", "main"]
 
 FILE = "runs.db"
 QUESTION = "What is the last number?"
@@ -208,7 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     commits = commits_of_a_turn(Path(folder))
         _say(f"round {number + 1} of {options.rounds}")
     told = [*_table(measured, size), f"commits of the engine in a turn: {commits:g}"]
-    print("\n".join([*told, *(f"warning: {caveat}" for caveat in _caveats(options))]))
+    print("\n".join([*told, *(f"warning: {caveat}" for caveat in caveats(options))]))
     return 0
 
 
@@ -230,7 +230,8 @@ def _line(name: str, ratios: Sequence[str], medians: Sequence[str]) -> str:
     return f"  {name:30}" + "".join(f"{each:>22}" for each in ratios) + "".join(f"{each:>18}" for each in medians)
 
 
-def _caveats(options: argparse.Namespace) -> list[str]:
+def caveats(options: argparse.Namespace) -> list[str]:
+    """What a run's ratios cannot be judged by."""
     found = []
     if options.rounds < JUDGED_ROUNDS:
         found.append(f"{options.rounds} rounds are too few to judge a ratio; {JUDGED_ROUNDS} are needed")
@@ -241,17 +242,19 @@ def _caveats(options: argparse.Namespace) -> list[str]:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.react", description="Turns of agents, side by side.")
-    parser.add_argument("--rounds", type=_at_least(1), default=JUDGED_ROUNDS, help="default: %(default)s")
-    parser.add_argument("--turns", type=_at_least(2), default=20, help="of an agent run; default: %(default)s")
-    parser.add_argument("--runs", type=_at_least(1), default=5, help="one at a time, in a round; default: %(default)s")
-    parser.add_argument("--at-once", type=_at_least(1), default=200, help="default: %(default)s")
+    parser.add_argument("--rounds", type=at_least(1), default=JUDGED_ROUNDS, help="default: %(default)s")
+    parser.add_argument("--turns", type=at_least(2), default=20, help="of an agent run; default: %(default)s")
+    parser.add_argument("--runs", type=at_least(1), default=5, help="one at a time, in a round; default: %(default)s")
+    parser.add_argument("--at-once", type=at_least(1), default=200, help="default: %(default)s")
     parser.add_argument(
         "--dir", type=Path, default=Path(tempfile.gettempdir()), help="where the databases are; default: %(default)s"
     )
     return parser.parse_args(arguments)
 
 
-def _at_least(least: int) -> Callable[[str], int]:
+def at_least(least: int) -> Callable[[str], int]:
+    """Reads a number of an option."""
+
     def number(text: str) -> int:
         if int(text) < least:
             raise argparse.ArgumentTypeError(f"it must be at least {least}")

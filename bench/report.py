@@ -39,8 +39,10 @@ in a turn. Ratios are taken as above, the engine's divided by its peer's: of tim
 more. `ARGS="--rounds 3 --dir DIR"` takes fewer rounds than 7, or another folder; `--help` lists the rest. Nothing is
 judged, and no file is written.
 
-`make bench-agents` prints what agent runs share of their commits. What both do is in
-[bench/react.py](../bench/react.py) and [bench/agents.py](../bench/agents.py)."""
+`make bench-chat` does the same for a chat of 200 turns of one thread, through an `AgentNode` on LedgerSaver and with
+`create_agent` on AsyncSqliteSaver: of all its turns, of its first and its last ones. `make bench-agents` prints what
+agent runs share of their commits. What they do is in [bench/react.py](../bench/react.py),
+[bench/chat.py](../bench/chat.py) and [bench/agents.py](../bench/agents.py)."""
 
 
 _FULLFSYNC = "`fullfsync` matters on macOS only: without it, a sync there may end in the drive's cache."

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bench import chat as bench_chat
 from bench import react as bench_react
 from bench import run as bench_run
 from bench.bars import BARS, JUDGED_ROUNDS, Bar, Verdict, bar_of, judge
@@ -199,6 +200,19 @@ def test_a_tiny_run_of_the_agents_gives_a_ratio_for_every_measure(
     assert [*bench_react.MEASURES] == [line[:32].strip() for line in measures]
     assert [2] * count == [line.count(" – ") for line in measures]
     assert float(commits.removeprefix("commits of the engine in a turn: ")) > 1
+    assert caveat.startswith("warning: 2 rounds are too few")
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_tiny_run_of_a_chat_gives_a_ratio_for_every_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both sides hold the same chat, and leave nothing behind."""
+    monkeypatch.setattr("gc.collect", lambda: 0)
+    assert 0 == bench_chat.main(["--rounds", "2", "--turns", "3", "--dir", str(tmp_path)])
+    _, *measures, caveat = capsys.readouterr().out.splitlines()
+    assert [*bench_chat.MEASURES] == [line[:28].strip() for line in measures]
+    assert [1] * len(measures) == [line.count(" – ") for line in measures]
     assert caveat.startswith("warning: 2 rounds are too few")
     assert [] == list(tmp_path.iterdir())
 
