@@ -27,7 +27,7 @@ PYTEST := $(RUN) pytest -n $(WORKERS) --dist worksteal
 ## demo      the main job on real input, and an agent: killed twice each, approved; each order is charged once
 demo: .venv/.for-demo
 	$(RUN) $(DEMO) $(ARGS)
-	$(RUN) examples.returns.demo
+	$(RUN) langgraph_ext.cli demo
 
 ## test      check, then every test that takes less than 5 s
 test: check

@@ -12,28 +12,16 @@ What counts in the end is the bank's ledger alone.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from examples.orders.worker import THREAD
 from langgraph_ext import RunLedger
+from langgraph_ext.demo.charges import read_charges
 
 _MOST = 1000
 """Effects of a batch; more are not asked for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
-    """One line of the bank's ledger."""
-
-    charge: str
-    key: str
-    order: str
-    cents: int
-    held: bool
-    """Whether its answer was held back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +79,6 @@ class Fates:
     def once(self) -> bool:
         """Whether every order that is due was charged once, and no other order was."""
         return self.times == Counter(self.due)
-
-
-def read_charges(path: Path) -> list[Charge]:
-    """The bank's ledger as it stands; a line still being written is left for the next call."""
-    if not path.exists():
-        return []
-    return [Charge(**json.loads(line)) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
 
 
 def read_books(db: Path, charges: Path) -> Books:

@@ -28,18 +28,9 @@ from examples.orders import tables
 from examples.orders.charges import Books, Fates, fates, read_books
 from examples.orders.facts import FanOut, Saved, database_bytes, fan_out, read_history, read_run, read_saved
 from examples.orders.graph import Question
-from examples.orders.processes import (
-    DemoError,
-    Ended,
-    Files,
-    behind_a_charge,
-    in_the_fan_out,
-    kill_worker,
-    open_bank,
-    run_tree,
-    run_worker,
-)
+from examples.orders.processes import Ended, Files, behind_a_charge, in_the_fan_out, kill_worker, run_worker
 from examples.orders.worklog import read_log
+from langgraph_ext.demo.processes import DemoError, open_bank, run_tree
 
 # A terminal says how wide it is; a pipe does not, and rich would break the tables at 80 columns.
 _PIPE_COLUMNS = 120
@@ -102,7 +93,8 @@ def main() -> int:
         try:
             story = run(console, killed, undisturbed, kill_after=args.kill_after)
         except DemoError as error:
-            console.print(f"demo failed: {error}", style="bold red", markup=False)
+            told = [f"demo failed: {error}", *getattr(error, "__notes__", ())]
+            console.print("\n".join(told), style="bold red", markup=False)
             return 1
         verdict = show(console, killed, undisturbed, story)
     console.print(f"verdict: {verdict}", style="bold green" if verdict.good else "bold red", soft_wrap=True)
@@ -111,7 +103,7 @@ def main() -> int:
 
 def run(console: Console, killed: Files, undisturbed: Files, *, kill_after: int) -> Story:
     """Run the batch twice: once with two kills, and once without."""
-    with ThreadPoolExecutor(max_workers=1) as pool, open_bank(killed, hold=(HELD_CHARGE,)) as bank:
+    with ThreadPoolExecutor(max_workers=1) as pool, open_bank(killed.charges, hold=(HELD_CHARGE,)) as bank:
         console.print(f"Process 1 starts; it is killed when {kill_after} tasks of the fan-out have ended ...")
         first = kill_worker(killed, bank, "start", moment=in_the_fan_out(killed, after=kill_after))
         at_kill = read_saved(killed.db)
@@ -163,7 +155,7 @@ def show(console: Console, killed: Files, undisturbed: Files, story: Story) -> V
 
 
 def _undisturbed(files: Files) -> None:
-    with open_bank(files) as bank:
+    with open_bank(files.charges) as bank:
         asking = run_worker(files, bank, "start")
         run_worker(files, bank, "answer", *_options(_question(asking)))
 

@@ -24,9 +24,9 @@ from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Send, interrupt
 
 from examples.orders.intake import Rejection, Row, read_rows, sort_out
-from examples.orders.payments import Payments
 from examples.orders.pricing import Order, Priced, price_order
 from langgraph_ext import durable, frame
+from langgraph_ext.demo.payments import Payments
 
 APPROVAL_LIMIT_CENTS = 1_000_00
 """Orders that cost more than this, tax included, are shipped only after a human said so."""

@@ -18,9 +18,9 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from examples.orders.graph import OrdersState, Question, Shop, build
-from examples.orders.payments import Payments
 from examples.orders.worklog import WorkLog
 from langgraph_ext import LedgerSaver, with_ledger
+from langgraph_ext.demo.payments import Payments
 
 HERE = Path(__file__).parent
 THREAD = "orders-2026-11-28"

@@ -10,20 +10,21 @@ from typing import Annotated, Any
 import typer
 
 from langgraph_ext import __version__, canonical
-from langgraph_ext.cli.agents import agent_nodes, agent_story_of, as_lines, beside, children_of, resolve_operation
-from langgraph_ext.cli.agents import as_json as agent_as_json
+from langgraph_ext.cli.agents import resolve_operation
 from langgraph_ext.cli.answering import answer, interrupts
 from langgraph_ext.cli.asking import cancel, steer
-from langgraph_ext.cli.budget import budget, usage_notes
+from langgraph_ext.cli.budget import budget
 from langgraph_ext.cli.checkup import check_up
 from langgraph_ext.cli.crash_test import crash_test
+from langgraph_ext.cli.demo import demo
 from langgraph_ext.cli.ending import Status, exits_with_code, say
-from langgraph_ext.cli.options import AfterOption, DatabaseOption, JsonOption, NoPayloadsOption, RunArgument
+from langgraph_ext.cli.options import AfterOption, DatabaseOption, JsonOption, NoPayloadsOption
 from langgraph_ext.cli.place import find, opened, run_id_of
 from langgraph_ext.cli.plain import plain
 from langgraph_ext.cli.printing import Printer, print_json
-from langgraph_ext.cli.questions import Questions, effects_of, interrupts_of, shown_by
-from langgraph_ext.cli.story import effect_node, run_node
+from langgraph_ext.cli.questions import Questions, shown_by
+from langgraph_ext.cli.show import show
+from langgraph_ext.cli.story import effect_node
 from langgraph_ext.cli.told import event_line, run_lines
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import RunLedger
@@ -40,7 +41,7 @@ _PAGE = 1000
 
 app = typer.Typer(
     help="Look at the runs in a database of langgraph-ext, answer their questions, and crash your own in tests.",
-    epilog="Exit status: 0 done; 1 something is wrong (verify, doctor, crash-test); 2 not done, stderr says why.",
+    epilog="Exit status: 0 done; 1 something is wrong (verify, doctor, crash-test, demo); 2 not done, stderr says why.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -91,56 +92,7 @@ def runs(
         printer.lines(run_lines(found, datetime.now(UTC), printer.fit))
 
 
-@app.command()
-def show(
-    run: RunArgument,
-    transcript: Annotated[
-        bool, typer.Option("--transcript", help="Of a run of the engine: its messages, too, in their order.")
-    ] = False,
-    no_payloads: NoPayloadsOption = False,
-    db: DatabaseOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show a run as a tree: its visits in order, their outcomes, errors, attempts, effects and questions; what it used.
-
-    Behind a visit stands when it ended, counted from the start of the run. Of a run of the engine, and of those that
-    agent nodes have started: tasks, what they have called, the slots of each decision, what they ask, and what to do
-    about calls in doubt.
-    """
-    with exits_with_code(), opened(db) as ledger:
-        run_id = run_id_of(ledger, run)
-        found = ledger.run(run_id)
-        if (story := agent_story_of(ledger, found, transcript=transcript)) is not None:
-            if as_json:
-                print_json({"run": plain(found)} | agent_as_json(story, payloads=not no_payloads))
-                return
-            printer = Printer()
-            printer.lines(as_lines(story, printer, now=datetime.now(UTC), payloads=not no_payloads, database=db))
-            return
-        visits = ledger.visits(run_id, inherited=True)
-        questions, effects = interrupts_of(ledger, run_id), effects_of(ledger, run_id)
-        attempts, usage = ledger.attempts(run_id), ledger.usage(run_id)
-        stories = children_of(ledger, run_id, transcript=transcript)
-        if as_json:
-            asked, done = plain(questions), plain(effects)
-            if no_payloads:
-                asked, done = _without("answer", _without("value", asked)), _without("receipt", done)
-            told = {"run": plain(found), "usage": plain(usage), "visits": plain(visits), "attempts": plain(attempts)}
-            told["agents"] = [agent_as_json(each, payloads=not no_payloads) for _, each in stories]
-            print_json(told | {"interrupts": asked, "effects": done})
-            return
-        printer = Printer()
-        shown = shown_by(payloads=not no_payloads, only_ascii=printer.fit.only_ascii)
-        now, used = datetime.now(UTC), tuple(usage_notes(usage))
-        agents = agent_nodes(stories, printer, now=now, payloads=not no_payloads)
-        tree = run_node(found, visits, questions, effects, attempts, agents=agents, used=used, now=now, shown=shown)
-        printer.lines(draw(tree, printer.fit))
-        for _, each in stories:
-            printer.lines(beside(each, printer, payloads=not no_payloads, database=db))
-
-
-def _without(name: str, records: list[dict[str, object]]) -> list[dict[str, object]]:
-    return [{field: part for field, part in each.items() if field != name} for each in records]
+app.command()(show)
 
 
 @app.command()
@@ -301,3 +253,4 @@ app.command()(answer)
 app.command()(cancel)
 app.command()(steer)
 app.command("crash-test")(crash_test)
+app.command()(demo)

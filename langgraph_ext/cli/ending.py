@@ -1,7 +1,7 @@
 """How a command ends: what it says on stderr, and its exit status.
 
     0    done
-    1    done, and something is wrong (`verify`, `doctor`, `crash-test`)
+    1    done, and something is wrong (`verify`, `doctor`, `crash-test`, `demo`)
     2    not done: wrong usage, bad input, nothing found, or the database could not be read
     130  Ctrl-C
     141  whoever read the output has gone (`| head`)

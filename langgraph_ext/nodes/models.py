@@ -5,6 +5,7 @@ A release is known by the names: in another process, or with a newer integration
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
@@ -20,6 +21,9 @@ __all__ = ["EXTRA", "langchain", "with_models"]
 
 EXTRA = "pip install 'langgraph-ext[langchain]'"
 """How what needs LangChain is installed."""
+
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9_]*_(?:KEY|TOKEN|CREDENTIALS)\b")
+"""The name of an environment variable that holds a key, as integrations write it."""
 
 
 def with_models(release: Release) -> Release:
@@ -68,10 +72,16 @@ def langchain(module: str) -> Any:
 
 
 def _told(error: Exception) -> str:
-    """What has gone wrong. What a constructor says of its arguments may hold a key, and is left to the cause."""
+    """What has gone wrong. What a constructor says of its arguments may hold a key, and is left to the cause.
+
+    The variables that it would take one from are named.
+    """
+    said = message_of(error)
     if type(error) is ValueError or isinstance(error, ImportError):
-        return cut(message_of(error).partition("\n")[0])
-    return f"{type(error).__name__}; the cause says more"
+        return cut(said.partition("\n")[0])
+    variables = " or ".join(dict.fromkeys(_VARIABLE.findall(said)))
+    see_to = f"see to {variables} in the environment; " if variables else ""
+    return f"{type(error).__name__}; {see_to}the cause says more"
 
 
 def _not_made(name: str, why: str) -> AdmissionError:

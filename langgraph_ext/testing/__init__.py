@@ -2,7 +2,8 @@
 
     crash_at_every_commit("tests.orders:scenario", db=tmp_path / "crash.db").assert_sound()
 
-Nothing else in the package imports this one, but the command line. What needs langchain-core is loaded when first used.
+Nothing else in the package imports this one, but the command line and its demo. What needs langchain-core is loaded
+when first used.
 """
 
 from __future__ import annotations

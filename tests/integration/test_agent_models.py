@@ -79,11 +79,16 @@ def test_a1_a_model_that_cannot_be_made_is_told_by_its_name(made: dict[str, Any]
     made["acme:unknown"] = ValueError("Unable to infer model provider for model='acme:unknown'.\n\nSupported: …")
     made["acme:missing"] = ImportError("Initializing it requires langchain-acme. Please install it")
     made["acme:keyless"] = RuntimeError("the key sk-secret is none")
+    made["acme:unset"] = RuntimeError("pass one, or set `ACME_API_KEY` or ACME_TOKEN; not sk-secret")
     made["acme:odd"] = object()
     for name, told in (
         ("acme:unknown", "'acme:unknown' cannot be made: Unable to infer model provider for model='acme:unknown'"),
         ("acme:missing", "'acme:missing' cannot be made: .*requires langchain-acme"),
         ("acme:keyless", "'acme:keyless' cannot be made: RuntimeError; the cause says more"),
+        (
+            "acme:unset",
+            "RuntimeError; see to ACME_API_KEY or ACME_TOKEN in the environment; the cause",
+        ),
         ("acme:odd", "'acme:odd' gives a value of type object, and no chat model"),
     ):
         with pytest.raises(AdmissionError, match=told) as caught:

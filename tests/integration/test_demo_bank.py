@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from examples.orders.bank import Bank
-from examples.orders.charges import read_charges
-from examples.orders.payments import Payments
 from langgraph_ext import EffectNotDone
+from langgraph_ext.demo.bank import Bank
+from langgraph_ext.demo.charges import read_charges
+from langgraph_ext.demo.payments import Payments
 
 
 @contextmanager

@@ -114,7 +114,7 @@ def test_importing_an_agent_spec_loads_no_saver_and_no_langgraph() -> None:
 
 def test_importing_the_test_tools_loads_no_langgraph() -> None:
     """The harness itself reads a ledger and starts processes; only these import the graph. They are asked for by name:
-    no other room imports them, but the command line."""
+    no other room imports them, but the command line and its demo."""
     loaded = modules_after("import langgraph_ext.testing")
     rooms = {name.split(".")[1] for name in loaded if name.startswith("langgraph_ext.")}
     assert {"canonical", "database", "errors", "ledger", "render", "testing"} == rooms

@@ -14,8 +14,10 @@ from typing import Annotated, Any
 from langchain_core.language_models import BaseChatModel
 from langgraph.graph import START, MessagesState, StateGraph
 
-from examples.orders.payments import Payments
 from langgraph_ext import AgentNode, InjectedIdempotencyKey, ToolPolicy, durable, frame
+from langgraph_ext.demo.payments import Payments
+
+__all__ = ["Case", "build"]
 
 PROMPT = (
     "You are the support desk of a shop for office furniture. Look the order up before you do anything. Refund what "

@@ -1,6 +1,6 @@
 """The bank: a payment server of the world outside, which knows nothing of the shop's database.
 
-    python -m examples.orders.bank --ledger charges.jsonl [--hold N …] [--idempotent]
+    python -m langgraph_ext.demo.bank --ledger charges.jsonl [--hold N …] [--idempotent]
 
     POST /charges             charge {"order", "cents"} under the header Idempotency-Key; answers the charge
     GET  /charges?key=…       the charges that were made under this key, a list
@@ -26,6 +26,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+__all__ = ["Bank"]
 
 ANSWER_SECONDS = 0.03
 """How long the bank takes between a charge and its answer."""
@@ -97,7 +99,7 @@ class Desk(BaseHTTPRequestHandler):
 
 def main() -> None:
     """Serve until stdin ends, which it does when whoever started the bank is gone."""
-    parser = argparse.ArgumentParser(prog="examples.orders.bank", description="A payment server for the order batch.")
+    parser = argparse.ArgumentParser(prog="langgraph_ext.demo.bank", description="A payment server for the demos.")
     parser.add_argument("--ledger", type=Path, required=True, help="the file of charges to append to")
     parser.add_argument(
         "--hold",
@@ -111,7 +113,8 @@ def main() -> None:
     args = parser.parse_args()
     bank = Bank(args.ledger, hold=args.hold, idempotent=args.idempotent)
     threading.Thread(target=bank.serve_forever, daemon=True).start()
-    print(bank.server_port, flush=True)
+    sys.stdout.write(f"{bank.server_port}\n")
+    sys.stdout.flush()
     sys.stdin.read()
 
 

@@ -1,8 +1,8 @@
 """A worker: one process that takes the case as far as it gets, then says on stdout where it stopped.
 
-    python -m examples.returns.worker start   --bank URL --db returns.db [--model NAME]
-    python -m examples.returns.worker resume  (as start)
-    python -m examples.returns.worker approve --db returns.db     the person: approves what is asked, and runs nothing
+    python -m langgraph_ext.demo.worker start   --bank URL --db returns.db [--model NAME]
+    python -m langgraph_ext.demo.worker resume  (as start)
+    python -m langgraph_ext.demo.worker approve --db returns.db     the person: approves what is asked, and runs nothing
 
 Exit status: 0 the case is closed or waits for an answer, 1 a node failed, 2 wrong usage.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 
-from examples.orders.payments import Payments
-from examples.returns.graph import build
 from langgraph_ext import AgentGraphEngine, LedgerSaver, with_ledger
+from langgraph_ext.demo.graph import build
+from langgraph_ext.demo.payments import Payments
+from langgraph_ext.demo.story import CENTS, ORDER
+from langgraph_ext.errors import LangGraphExtError
 from langgraph_ext.testing import ScriptedChatModel, call
 
-ORDER, CENTS = "NL-7", 4200
 CASE = {
     "order": ORDER,
     "cents": CENTS,
@@ -60,18 +62,22 @@ def approve(db: Path) -> dict[str, Any]:
 
 def main() -> None:
     """Run one worker, as its command line says."""
-    parser = argparse.ArgumentParser(prog="examples.returns.worker", description="Run one process of the case.")
+    parser = argparse.ArgumentParser(prog="langgraph_ext.demo.worker", description="Run one process of the case.")
     parser.add_argument("job", choices=["start", "resume", "approve"])
     parser.add_argument("--db", type=Path, required=True, help="the run's database")
     parser.add_argument("--bank", help="the URL of the payment server")
     parser.add_argument("--model", help='a chat model, such as "openai:gpt-5-mini" (extra langchain)')
     args = parser.parse_args()
-    if args.job == "approve":
-        print(json.dumps(approve(args.db)))
-    elif args.bank is None:
+    if args.bank is None and args.job != "approve":
         parser.error(f"{args.job} needs --bank")
-    else:
-        print(json.dumps(go_on(args.db, args.bank, args.model, CASE if args.job == "start" else None)))
+    try:
+        if args.job == "approve":
+            done = approve(args.db)
+        else:
+            done = go_on(args.db, args.bank, args.model, CASE if args.job == "start" else None)
+    except LangGraphExtError as error:
+        sys.exit(f"{type(error).__name__}: {error}")
+    sys.stdout.write(json.dumps(done))
 
 
 if __name__ == "__main__":

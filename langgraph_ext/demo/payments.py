@@ -16,6 +16,8 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from langgraph_ext import EffectNotDone
 
+__all__ = ["Payments"]
+
 PATIENCE_SECONDS = 30.0
 
 _OPENER = build_opener(ProxyHandler({}))
