@@ -15,6 +15,7 @@ from langgraph_ext.engine.moves import error_outcome, move_operation
 from langgraph_ext.engine.rows import AgentRun, Operation, encoded
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState
 from langgraph_ext.engine.tickets import EXHAUSTED, Planned, settle_unused, told
+from langgraph_ext.ledger import slices
 from langgraph_ext.ledger.records import InboxKind, RunStatus
 
 __all__ = ["STOPPED", "cancel", "close", "close_planned", "end", "finish", "succeed"]
@@ -108,6 +109,7 @@ def end(at: Applying, run: AgentRun, status: AgentStatus, *, output: object = No
     if run.is_root:
         error = (run.reason or "", run.message or "") if status is AgentStatus.FAILED else None
         pauses.move_run(at, _RUN_STATUS[status], error=error)
+        slices.settle_nothing(at.tx, run.agent_run_id, now_us=at.now_us)
         if status is AgentStatus.CANCELLED:
             at.tx.run("inbox_consume", run=run.run, kind=InboxKind.CANCEL, now_us=at.now_us)
 

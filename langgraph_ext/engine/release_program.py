@@ -62,9 +62,10 @@ def entry_of(release: Release) -> Entry:
     descriptor = release.descriptor
     models = sorted({each for each in release.live.models.values() if isinstance(each, str)})
     if wanted := _not_enforced(descriptor) + [f"model {each!r}: it is a name; give a chat model" for each in models]:
+        instead = "; a graph's Budget(cost_usd=…, price=…) bounds cost" if "limits.cost_usd" in wanted else ""
         raise InvalidArgument(
             f"agent {descriptor['name']!r} asks for what this version does not enforce; leave it out: "
-            f"{', '.join(wanted)}",
+            f"{', '.join(wanted)}{instead}",
             code="spec_unsupported",
             details={"parts": wanted},
         )

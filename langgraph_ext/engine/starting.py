@@ -11,7 +11,7 @@ from langgraph_ext.engine.applying import Applying
 from langgraph_ext.engine.rows import encoded
 from langgraph_ext.engine.visiting import Visit
 from langgraph_ext.errors import ConflictError
-from langgraph_ext.ledger import runs
+from langgraph_ext.ledger import runs, slices
 from langgraph_ext.ledger.agent_threads import thread_of
 
 __all__ = ["Continues", "Entry", "start"]
@@ -71,6 +71,7 @@ def start(
         The agent run's id.
 
     Raises:
+        BudgetExhausted: The run of the visit may begin no more agent runs, or has used more than it may.
         ConflictError: The key names a run of another release or input (`idempotency_conflict`).
     """
     if visit is not None:
@@ -97,6 +98,9 @@ def start(
     own_thread = thread_of(agent_run_id)
     thread_id = own_thread if visit is None else visit.held.thread_id
     run = runs.begin_apart(tx, run_id=agent_run_id, thread_id=own_thread, parent=parent, now_us=now_us)
+    if parent is not None:
+        given_by = tx.one("run_named", run_id=parent.run_id)["run"]
+        slices.start_slice(tx, agent_run_id, run=given_by, given=slices.NOTHING, now_us=now_us)
     tx.run(
         "agent_run_insert",
         agent_run_id=agent_run_id,

@@ -22,9 +22,12 @@ from langgraph_ext.ledger.dimensions import Amounts, Dimension, shown
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.totals import totals_of
 
-__all__ = ["breach_of", "settle_slice", "start_slice"]
+__all__ = ["NOTHING", "breach_of", "overrun", "settle_nothing", "settle_slice", "start_slice"]
 
 _GIVEN = (Dimension.TURNS, Dimension.TOKENS, Dimension.COST_USD, Dimension.SPAWNS)
+
+NOTHING: Amounts = dict.fromkeys(_GIVEN, 0)
+"""What a child run is given whose calls are its parent's own, and count there one by one."""
 
 
 def start_slice(tx: Tx, slice_id: str, *, run: int, given: Amounts, now_us: int) -> None:
@@ -62,10 +65,11 @@ def start_slice(tx: Tx, slice_id: str, *, run: int, given: Amounts, now_us: int)
             code="call_unbounded",
             details={"slice_id": slice_id, "dimensions": list(map(str, unbounded))},
         )
-    parent = tx.one("run_get", run=run)
-    requested = {**given, Dimension.SPAWNS: 1 + given.get(Dimension.SPAWNS, 0)}
-    totals = totals_of(tx, parent, now_us=now_us)
-    budgets.check(limits, totals, requested, thread_id=parent["thread_id"], run_id=parent["run_id"])
+    if limits:
+        parent = tx.one("run_get", run=run)
+        requested = {**given, Dimension.SPAWNS: 1 + given.get(Dimension.SPAWNS, 0)}
+        totals = totals_of(tx, parent, now_us=now_us)
+        budgets.check(limits, totals, requested, thread_id=parent["thread_id"], run_id=parent["run_id"])
     tx.run("slice_start", slice_id=slice_id, run=run, now_us=now_us, **columns)
 
 
@@ -95,6 +99,12 @@ def settle_slice(tx: Tx, slice_id: str, *, used: Amounts, now_us: int) -> dict[D
         if over:
             _tell(tx, known, over, now_us)
     return over
+
+
+def settle_nothing(tx: Tx, slice_id: str, *, now_us: int) -> None:
+    """A child run has ended that was given nothing, if it was: one that no run has started has no slice."""
+    if tx.maybe("slice_get", slice_id=slice_id) is not None:
+        settle_slice(tx, slice_id, used={}, now_us=now_us)
 
 
 def overrun(given: Row, used: Any) -> dict[Dimension, int]:

@@ -99,7 +99,10 @@ class AgentVisit:
 
     def drive(self) -> Question | None:
         """Drive the agent run as far as it goes; what a person is asked then, if anything."""
-        found = self.engine.start_in(self._visit, self._release, self._given, self._named)
+        try:
+            found = self.engine.start_in(self._visit, self._release, self._given, self._named)
+        except LangGraphExtError as error:
+            raise refused(error) from error
         while True:
             try:
                 self.run = from_sync(partial(self._driven, found.agent_run_id))
@@ -135,7 +138,10 @@ class AgentVisit:
 
     async def adrive(self) -> Question | None:
         """As `drive`. Cancelling it stops the agent run for good: each of its tool calls has a result then."""
-        found = await self.engine.astart_in(self._visit, self._release, self._given, self._named)
+        try:
+            found = await self.engine.astart_in(self._visit, self._release, self._given, self._named)
+        except LangGraphExtError as error:
+            raise refused(error) from error
         agent_run_id = found.agent_run_id
         while True:
             try:

@@ -275,7 +275,7 @@ def _commits(tx: Any) -> list[str]:
 )
 def test_what_nothing_enforces_yet_is_refused(engine: AgentGraphEngine, part: str, more: dict[str, Any]) -> None:
     """A limit that its user relies on in vain would be worse than none."""
-    with pytest.raises(InvalidArgument) as raised:
+    with pytest.raises(InvalidArgument, match=r"a graph's Budget\(cost_usd=") as raised:
         engine.start(asking(ScriptedChatModel(script=say("yes")), **more), "?")
 
     assert ("spec_unsupported", [part]) == (raised.value.code, raised.value.details["parts"])

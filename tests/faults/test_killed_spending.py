@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import faults
-from tests.support.killed_spending import early, life, one, raise_turns, told
+from tests.support.killed_spending import agent, early, life, one, raise_limit, told
 from tests.support.models import dispatches
 
 FORMS = pytest.mark.parametrize("form", ["sync", "async"])
@@ -29,13 +29,33 @@ def test_l37_a_limit_of_three_calls_holds_over_four_crashes(
     assert (["budget_exhausted"] * 2, 3) == (codes, dispatches(tmp_path / "dispatches"))
     assert (["interrupted"] * 3, (0, 3), "budget_exhausted") == (found["calls"], found["turns"], found["status"])
     assert [] == found["findings"]
-    raise_turns(folder, 5)
+    raise_limit(folder, turns=5)
     assert faults.run(one, folder, form, durability, kind).killed  # inside the fourth
     assert ("done", 5) == (
         faults.run(one, folder, form, durability, kind).value(),
         dispatches(tmp_path / "dispatches"),
     )
     assert (["interrupted"] * 4 + ["settled"], (1, 4)) == (told(folder)["calls"], told(folder)["turns"])
+
+
+@FORMS
+def test_l37_a_limit_of_cost_bounds_an_agent_over_crashes(tmp_path: Path, form: str) -> None:
+    """What killed calls may have cost stays reserved, so the next one is not made; raised, the agent goes on where it
+    was refused, and nothing that it has done is done again."""
+    folder, notes = str(tmp_path), tmp_path / "notes"
+    for _ in range(2):
+        assert faults.run(agent, folder, form).killed
+    assert "budget_exhausted" == faults.run(agent, folder, form).value()
+    found = told(folder)
+    assert (["interrupted"] * 2 + ["settled"], 3) == (found["calls"], dispatches(tmp_path / "dispatches"))
+    assert (0.015, "budget_exhausted", "1\n") == (found["cost"].known, found["status"], notes.read_text())
+    assert found["cost"].known + found["cost"].reserved <= 0.35
+
+    raise_limit(folder, cost_usd=1.0)
+    assert "done" == faults.run(agent, folder, form).value()
+    found = told(folder)
+    assert (5, "1\n2\n", "succeeded") == (dispatches(tmp_path / "dispatches"), notes.read_text(), found["status"])
+    assert (pytest.approx(0.045), []) == (found["cost"].known, found["findings"])
 
 
 def test_l37_a_call_lost_before_its_run_was_on_record_is_counted_with_it(tmp_path: Path) -> None:
@@ -73,12 +93,12 @@ def test_l34_the_ceiling_holds_wherever_that_life_stops(tmp_path: Path, form: st
     for turns in range(2, 8):
         assert dispatches(tmp_path / "dispatches") <= turns - 1
         if code == "budget_exhausted":
-            raise_turns(folder, turns)
+            raise_limit(folder, turns=turns)
         ended = faults.run(life, folder, "answer" if code == "asks" else "on", form, "sync", 1)
         code = "killed" if ended.killed else ended.value()
     while code != "done":
         if code == "budget_exhausted":
-            raise_turns(folder, 9)
+            raise_limit(folder, turns=9)
         ended = faults.run(life, folder, "answer" if code == "asks" else "on", form, "sync", 1)
         code = "killed" if ended.killed else ended.value()
     found = told(folder)

@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-from langgraph.graph import END, START, StateGraph
+from langchain_core.messages import HumanMessage
+from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
 
-from langgraph_ext import Budget, LedgerSaver, RunLedger, durable, with_ledger
+from langgraph_ext import AgentNode, Budget, LedgerSaver, RunLedger, durable, with_ledger
 from langgraph_ext.errors import LangGraphExtError
 from langgraph_ext.ledger import Dimension
-from langgraph_ext.testing import ScriptedChatModel
+from langgraph_ext.testing import ScriptedChatModel, call, say
 from tests.support.faults import kill_myself
 from tests.support.models import dispatches, scripted, used
 
@@ -74,6 +75,36 @@ def one(folder: str, form: str, durability: str, kind: str) -> str:
         app = with_ledger(builder.compile(checkpointer=saver), budget=Budget(turns=3))
         stored = saver.get_tuple(CONFIG) is not None
         return outcome(app, None if stored else {"log": []}, form, durability)
+
+
+# -- an agent under a limit of cost
+
+
+def agent(folder: str, form: str) -> str:
+    """An agent whose first two calls of its model kill the process; it would call the model three times.
+
+    A call costs 0.015 dollars, and, as far as its bound says, 0.11 and more; the run may cost 0.35.
+    """
+
+    def die() -> None:
+        die_at(folder, 1, 2)
+
+    def note(x: int) -> str:
+        """Note it."""
+        with (Path(folder) / "notes").open("a") as notes:
+            notes.write(f"{x}\n")
+        return "noted"
+
+    options: Any = {"usage": used(10, 5), "during": die}
+    steps = [call("note", {"x": 1}, **options), call("note", {"x": 2}, **options), say("done", **options)]
+    model = ScriptedChatModel(script=steps, log=f"{folder}/dispatches", max_tokens=50)
+    budget = Budget(cost_usd=0.35, price=lambda model, usage: sum(usage.values()) / 1000)
+    with LedgerSaver(f"{folder}/runs.db") as saver:
+        builder: Any = StateGraph(MessagesState)
+        builder.add_node(AgentNode(name="support", model=model, tools=[note]))
+        app = with_ledger(builder.add_edge(START, "support").compile(checkpointer=saver), budget=budget)
+        stored = saver.get_tuple(CONFIG) is not None
+        return outcome(app, None if stored else {"messages": [HumanMessage("go")]}, form, "sync")
 
 
 # -- a call that comes before its run
@@ -152,16 +183,17 @@ def _life(saver: LedgerSaver, folder: str, form: str) -> Any:
 
 
 def told(folder: str) -> dict[str, Any]:
-    """What is on record of the newest run."""
+    """What is on record of the newest run of the graph's."""
     with RunLedger(f"{folder}/runs.db") as ledger:
-        run = ledger.runs()[0]
+        run = ledger.runs(thread_id="t")[0]
         usage, calls = ledger.usage(run.run_id), ledger.calls(run.run_id)
-        turns, tokens = usage.spent[Dimension.TURNS], usage.spent[Dimension.TOKENS]
+        turns, tokens, cost = (usage.spent[each] for each in (Dimension.TURNS, Dimension.TOKENS, Dimension.COST_USD))
         return {
             "status": str(run.status),
             "calls": [str(call.status) for call in calls],
             "turns": (turns.known, turns.reserved),
             "tokens": (tokens.known, tokens.reserved),
+            "cost": cost,
             "of rows": (
                 sum((call.tokens_in or 0) + (call.tokens_out or 0) for call in calls),
                 sum(call.reserved_tokens for call in calls),
@@ -171,7 +203,7 @@ def told(folder: str) -> dict[str, Any]:
         }
 
 
-def raise_turns(folder: str, turns: int) -> None:
+def raise_limit(folder: str, **limits: Any) -> None:
     """Allow more."""
     with RunLedger(f"{folder}/runs.db") as ledger:
-        ledger.raise_budget(ledger.runs()[0].run_id, turns=turns)
+        ledger.raise_budget(ledger.runs(thread_id="t")[0].run_id, **limits)

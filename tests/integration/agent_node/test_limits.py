@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from langgraph.types import Command
 
 from langgraph_ext import AgentNode, Budget, with_ledger
 from langgraph_ext.engine import Limits
 from langgraph_ext.errors import AgentRunFailed, BudgetExhausted
+from langgraph_ext.ledger import Dimension
 from langgraph_ext.testing import ScriptedChatModel, call
 from tests.support.acted import Acts
 from tests.support.agent_nodes import APPROVE, agent, check_history, graph, question, said, texts
@@ -54,3 +57,31 @@ def test_a6_or_the_agent_finishes_with_what_there_is(acts: Acts) -> None:
     assert [("human", "go"), ("ai", ""), ("tool", "1!")] == texts(final)[:3]
     assert "limits.model_calls is 1" in texts(final)[-1][1]
     check_history(final["messages"])
+
+
+def test_l39_an_agent_run_is_a_spawn_of_the_run_that_has_begun_it(lasting: Acts) -> None:
+    """One too many is not begun; it is when the budget was raised, and what was done is not done again."""
+    models = [ScriptedChatModel(script=[text], by=lambda _: 0) for text in ("one", "two")]
+    nodes = [AgentNode(name=f"agent-{number}", model=model) for number, model in enumerate(models)]
+    app = with_ledger(graph(lasting.saver, *nodes), budget=Budget(spawns=1))
+    with pytest.raises(BudgetExhausted) as refused:
+        lasting.run(app, said("go"))
+    ledger = lasting.saver.ledger
+    lasting.saver.database.transact(lambda tx: None)  # behind what was queued before
+    [run] = ledger.runs(thread_id="t")
+    assert ("spawns", 1, 1) == tuple(refused.value.details[each] for each in ("dimension", "limit", "used"))
+    assert ("budget_exhausted", 1, [1, 0]) == (
+        run.status,
+        len(ledger.children(run.run_id)),
+        [len(m.calls) for m in models],
+    )
+    ledger.raise_budget(run.run_id, spawns=2)
+    assert [("ai", "one"), ("ai", "two")] == texts(lasting.run(app, None))[-2:]
+    spent = ledger.usage(run.run_id).spent[Dimension.SPAWNS]
+    assert (2, 0, [1, 1]) == (spent.used, spent.reserved, [len(m.calls) for m in models])
+    assert 2 == ledger.usage(run.run_id).spent[Dimension.TURNS].used
+    assert (["settled"] * 2, []) == (lasting.saver.database.read(_slices), ledger.verify())
+
+
+def _slices(tx: Any) -> list[str]:
+    return [row["status"] for row in tx._execute("SELECT status FROM budget_slice", {}).fetchall()]
