@@ -4,8 +4,8 @@
     ▲ │           │             answers by their order in a task, has one at a time
     └─┘ ◀─────────┘             an answer that was none is asked for again
 
-It is run when the agent run has come to a question. It has no checkpointer of its own, and keeps what is asked;
-everything else is on record already.
+It is run when the agent run has come to a question, or its graph was resumed behind one. It has no checkpointer of its
+own, and keeps what is asked; everything else is on record already.
 """
 
 from __future__ import annotations
@@ -36,14 +36,12 @@ async def _arun(state: _Asking) -> _Asking:
 
 def _ask(state: _Asking) -> _Asking:
     question = state["question"]
-    assert question is not None, "there is one where it is asked"
-    return {"question": AT.get().ask(question)}
+    return {"question": None if question is None else AT.get().ask(question)}
 
 
 async def _aask(state: _Asking) -> _Asking:
     question = state["question"]
-    assert question is not None, "there is one where it is asked"
-    return {"question": await AT.get().aask(question)}
+    return {"question": None if question is None else await AT.get().aask(question)}
 
 
 @cache

@@ -142,7 +142,7 @@ class AgentNode(Runnable[Any, Any]):
             token = AT.set(at)
             try:
                 question = at.drive()
-                if question is not None:
+                if question is not None or at.was_asked:
                     inner_graph().invoke({"question": question})
                 while not at.has_ended:  # the inner graph had come to its end before, and was not run again
                     question = at.drive()
@@ -157,7 +157,7 @@ class AgentNode(Runnable[Any, Any]):
             token = AT.set(at)
             try:
                 question = await at.adrive()
-                if question is not None:
+                if question is not None or at.was_asked:
                     await inner_graph().ainvoke({"question": question})
                 while not at.has_ended:
                     question = await at.adrive()

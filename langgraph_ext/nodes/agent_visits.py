@@ -95,6 +95,14 @@ class AgentVisit:
         """Whether the agent run was seen to have ended, by this attempt."""
         return self.run is not None and self.run.status.ended
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether the graph was resumed behind a question of this visit: what with is that question's (rule A2).
+
+        Under durability `exit` nothing on record says so.
+        """
+        return self._frame is not None and self._frame.goes_on
+
     # -- sync
 
     def drive(self) -> Question | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from langgraph.types import Command
+from langchain_core.messages import AIMessage
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.types import Command, interrupt
 
 from langgraph_ext.engine.program import NotKnown
 from langgraph_ext.testing import call, calls
@@ -71,6 +73,45 @@ def test_a2_a_question_that_was_answered_elsewhere_takes_no_answer(acts: Acts) -
     assert ([{"x": 2}], []) == ([each["args"] for each in second["action_requests"]], notes)
     acts.run(app, Command(resume=APPROVE))
     assert [("t", 2)] == notes
+
+
+def test_a2_a_stale_answer_is_not_held_against_the_next_question(acts: Acts) -> None:
+    """Who has answered nothing of it is not told that the answer was none."""
+    notes = Notes()
+    steps = [call("t", {"x": 1}), call("t", {"x": 2}), "done"]
+    app = graph(acts.saver, agent(steps, notes.tool("t"), interrupt_on={"t": True}))
+    first = question(acts.run(app, said("go")))
+    engine = engine_of(acts)
+    engine.answer(first["agent_run_id"], first["request_id"], APPROVE)
+    second = question(acts.run(app, Command(resume={"request_id": first["request_id"], **APPROVE})))
+    [asked] = engine.requests(first["agent_run_id"], pending=True)
+    assert ({**asked.payload, "request_id": asked.request_id}, [("t", 1)]) == (
+        {name: part for name, part in second.items() if name not in ("kind", "agent", "agent_run_id")},
+        notes,
+    )
+
+
+def test_a2_a_stale_answer_answers_nothing_that_the_body_around_an_agent_asks(lasting: Acts) -> None:
+    """The agent has asked nothing more, and has ended; what was meant for its question is taken all the same."""
+    notes = Notes()
+    clerk = agent([call("t", {"x": 1}), "done"], notes.tool("t"), interrupt_on={"t": True})
+
+    def ship(found: dict[str, Any]) -> dict[str, Any]:
+        return {"messages": [*found["messages"], AIMessage(f"ship it: {interrupt('ship it?')}")]}
+
+    def body(state: MessagesState) -> dict[str, Any]:
+        return ship(clerk.invoke(state))
+
+    async def abody(state: MessagesState) -> dict[str, Any]:
+        return ship(await clerk.ainvoke(state))
+
+    builder: Any = StateGraph(MessagesState).add_node("body", body if lasting.form == "sync" else abody)
+    app = builder.add_edge(START, "body").compile(checkpointer=lasting.saver)
+    first = question(lasting.run(app, said("go")))
+    engine_of(lasting).answer(first["agent_run_id"], first["request_id"], {"decisions": [{"type": "reject"}]})
+    assert "ship it?" == question(lasting.run(app, Command(resume=APPROVE)))
+    final = lasting.run(app, Command(resume="no"))
+    assert ([("ai", "done"), ("ai", "ship it: no")], []) == (texts(final)[-2:], notes)
 
 
 def test_scenario_7_approve_reject_and_edit_through_the_node(acts: Acts) -> None:
