@@ -11,16 +11,17 @@ import time
 from collections.abc import AsyncGenerator, Generator
 from dataclasses import dataclass, replace
 
-from langgraph_ext.database import Database, Tx
+from langgraph_ext.database import Database, Row, Tx
 from langgraph_ext.database.watch import AsyncWatch, Watch, awatch, watch
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger.events import event_of, scan
+from langgraph_ext.ledger.events import Scan, event_of, scan
 from langgraph_ext.ledger.node_paths import NodePaths
-from langgraph_ext.ledger.order import Key, Shown, behind, keys_of_run
+from langgraph_ext.ledger.order import Key, Shown, behind, keys_of_run, seen_up_to
 from langgraph_ext.ledger.records import Event, RunStatus
 from langgraph_ext.ledger.rows import at_least, run_named, text_or_none
+from langgraph_ext.ledger.runs import is_apart
 
-__all__ = ["Following", "Stride", "advance", "afollow", "follow", "patience", "start"]
+__all__ = ["Following", "Stride", "advance", "afollow", "follow", "from_now", "patience", "start"]
 
 _LONGEST = 10**6
 """Seconds: a longer time would overflow what waits for it."""
@@ -74,6 +75,15 @@ def advance(tx: Tx, following: Following) -> Stride:
     return _tail(tx, following)
 
 
+def from_now(tx: Tx, run_id: str) -> Following:
+    """Where a follower begins that wants nothing of what was before.
+
+    Raises:
+        NotFound: There is no run of this name (`run_not_found`).
+    """
+    return replace(_begin(tx, start(run_id, 0)), ahead=())
+
+
 def _begin(tx: Tx, following: Following) -> Following:
     """Find a run's events once; from here on the log is read behind them."""
     assert following.run_id is not None
@@ -95,11 +105,22 @@ def _tail(tx: Tx, following: Following) -> Stride:
     run = tx.maybe("run_named", run_id=following.run_id)
     if run is None:
         return Stride(events=[], rest=None, more=False)  # its thread was deleted
-    found = scan(tx, NodePaths(tx), following.after, _READ, most=_SCANNED, run_id=following.run_id)
+    if is_apart(run):
+        found = _own(tx, run, following.after)
+    else:
+        found = scan(tx, NodePaths(tx), following.after, _READ, most=_SCANNED, run_id=following.run_id)
     numbered = [replace(event, run_seq=number) for number, event in enumerate(found.events, following.run_seq + 1)]
     rest = replace(following, after=found.upto, run_seq=following.run_seq + len(numbered))
     ended = found.at_end and RunStatus(run["status"]).ended
     return Stride(events=numbered, rest=None if ended else rest, more=not found.at_end)
+
+
+def _own(tx: Tx, run: Row, after: int) -> Scan:
+    """As `scan`, of a run that has no checkpoints: what belongs to it says so, and nothing else is looked at."""
+    rows = list(tx.all("run_events_page", run=run["run"], after=seen_up_to(after), size=_READ))
+    paths = NodePaths(tx)
+    events = [event_of(tx, paths, Shown(behind(row["seq"]), row), None) for row in rows]
+    return Scan(events, events[-1].cursor if events else after, at_end=len(rows) < _READ)
 
 
 class Patience:

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from langgraph_ext.database import Database
 from langgraph_ext.engine import AgentGraphEngine
+from langgraph_ext.ledger.following import Following, advance, from_now
 from langgraph_ext.ledger.records import Event
 
 __all__ = ["telling"]
@@ -14,9 +16,7 @@ __all__ = ["telling"]
 T = TypeVar("T")
 
 _LOOK_SECONDS = 0.05
-"""How often the log is looked at while an agent run is driven."""
-
-_PAGE = 100
+"""How often it is looked for new events while an agent run is driven; behind its end at once."""
 
 
 async def telling(
@@ -30,21 +30,34 @@ async def telling(
         driving: Drives it.
         write: Takes `{"type": "agent_event", "agent_run_id", "seq", "name", "details"}`.
     """
-    after = (await engine.ledger.asnapshot(agent_run_id)).cursor
+    database = engine.ledger.database
+    try:
+        rest: Following | None = await database.aread(from_now, agent_run_id)
+    except BaseException:
+        driving.close()
+        raise
     task = asyncio.ensure_future(driving)
     try:
         while True:
             done, _ = await asyncio.wait({task}, timeout=_LOOK_SECONDS)
-            page = await engine.aevents(agent_run_id, after=after, limit=_PAGE)
-            for event in page:
-                write(_told(agent_run_id, event))
-                after = event.cursor
-            if done and len(page) < _PAGE:
+            rest = await _tell(database, rest, lambda event: write(_told(agent_run_id, event)))
+            if done:
                 return task.result()
     finally:
         if not task.done():
             task.cancel()
             await asyncio.wait({task})
+
+
+async def _tell(database: Database, rest: Following | None, tell: Callable[[Event], None]) -> Following | None:
+    """Tell of what is new; where to go on, or None if nothing more is to come."""
+    more = True
+    while more and rest is not None:
+        stride = await database.aread(advance, rest)
+        for event in stride.events:
+            tell(event)
+        rest, more = stride.rest, stride.more
+    return rest
 
 
 def _told(agent_run_id: str, event: Event) -> dict[str, Any]:

@@ -13,7 +13,8 @@ import pytest
 
 from langgraph_ext import LedgerSaver, RunLedger
 from langgraph_ext.errors import InvalidArgument, NotFound, StoreError
-from langgraph_ext.ledger import Event
+from langgraph_ext.ledger import Event, runs
+from langgraph_ext.ledger.following import advance, from_now
 from langgraph_ext.ledger.order import behind
 from tests.support.build import checkpoint, cid, config, metadata
 from tests.support.reader import Reader
@@ -263,6 +264,28 @@ def test_l48_a_long_run_is_followed_page_by_page(rows: Rows, reader: Reader) -> 
 
     assert list(range(1, 1002)) == [event.run_seq for event in reader.follow("run 1", idle_seconds=0)]
     assert 1001 == len(reader.follow(idle_seconds=0))
+
+
+def test_l48_a_run_of_the_engine_is_followed_by_what_is_its_own(rows: Rows, reader: Reader) -> None:
+    """From now on, if that is asked for; what others log meanwhile is not looked at, however much it is."""
+    rows.begun(2, thread="u")
+    database = reader.ledger.database
+    number = database.transact(runs.begin_apart, run_id="run 9", thread_id="own", now_us=1)
+    rows.event("note.taken", number, thread="own")
+    rest = database.read(from_now, "run 9")
+    for _ in range(5_000):
+        rows.event("note.taken", 2, thread="u")
+    news = [rows.event("note.taken", number, thread="own") for _ in range(300)]
+    first = database.read(advance, rest)
+    second = database.read(advance, first.rest)
+
+    assert (256, True, 44, False) == (len(first.events), first.more, len(second.events), second.more)
+    found = [*first.events, *second.events]
+    assert ([behind(seq) for seq in news], list(range(3, 303))) == (
+        [each.cursor for each in found],
+        [each.run_seq for each in found],
+    )
+    assert found == reader.events("run 9", after=behind(news[0]) - 1, limit=1000)
 
 
 def test_l48_a_follower_ends_when_its_run_is_deleted(rows: Rows, reader: Reader) -> None:

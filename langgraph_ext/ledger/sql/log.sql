@@ -165,6 +165,13 @@ ORDER BY seq;
 -- Of a thread that has no checkpoints.
 DELETE FROM checkpoint_log WHERE thread_id = :thread_id;
 
+-- name: run_events_page
+-- Those of a run that has no checkpoints, all of them.
+SELECT * FROM checkpoint_log
+WHERE run = :run AND listed IS NULL AND seq > :after
+ORDER BY seq
+LIMIT :size;
+
 -- name: run_events_delete
 DELETE FROM checkpoint_log WHERE run = :run AND listed IS NULL;
 

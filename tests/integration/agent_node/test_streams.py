@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
 from langgraph.types import Command
 
 from langgraph_ext import AgentNode
 from langgraph_ext.engine import Compaction
+from langgraph_ext.ledger.following import advance
+from langgraph_ext.nodes import agent_events
 from langgraph_ext.testing import ScriptedChatModel, call, say
 from tests.support.acted import Acts
 from tests.support.agent_nodes import APPROVE, agent, engine_of, graph, said
@@ -41,6 +48,27 @@ def test_a7_events_of_the_engine_are_in_the_custom_stream(acts: Acts) -> None:
     names = [each["name"] for each in told]
     assert "request.opened" in [each["name"] for each in first]
     assert "agent.succeeded" == [each for each in names if each.startswith("agent.")][-1]
+
+
+def test_a7_each_event_is_read_once(acts: Acts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it is looked for new ones while the agent goes on; and nothing of what was before."""
+    read, looks, enough = list[int](), count(1), tmp_path / "enough"
+
+    def looked(tx: Any, following: Any) -> Any:
+        stride = advance(tx, following)
+        read.extend(event.cursor for event in stride.events)
+        if next(looks) == 20:
+            enough.touch()
+        return stride
+
+    monkeypatch.setattr(agent_events, "advance", looked)
+    monkeypatch.setattr(agent_events, "_LOOK_SECONDS", 0.001)
+    steps = [call("t", {"x": 1}), say("done", until=enough)]
+    app = graph(acts.saver, agent(steps, Notes().tool("t"), interrupt_on={"t": True}))
+    told = [part for given in (said("go"), Command(resume=APPROVE)) for _, part in acts.stream(app, given, ["custom"])]
+    assert sorted(set(read)) == read
+    assert len(read) == len([each for each in told if each.get("type") == "agent_event"])
+    assert next(looks) > 20
 
 
 def test_a7_tool_calls_are_in_the_tools_stream(acts: Acts) -> None:
