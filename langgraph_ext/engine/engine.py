@@ -297,8 +297,11 @@ class AgentGraphEngine(Reading, Visits, Closing):
         release = self._known(spec)
         factories = self.behaviours.require(release.descriptor)  # who cannot drive it does not begin it
         entry, input = entry_of(release), without_objects(input)
-        if (check := getattr(factories[entry.behaviour, entry.version](), "check_input", None)) is not None:
+        check = getattr(factories[entry.behaviour, entry.version](), "check_input", None)
+        if check is not None and (continues is None or input["messages"]):  # which may add nothing
             check(input)
+        if continues is not None:  # what it goes on with is a part of what it is
+            input = {**input, "continues": continues._asdict()}
         try:
             canonical.encode(input, where="input")
         except TypeError as error:

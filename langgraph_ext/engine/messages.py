@@ -37,6 +37,7 @@ __all__ = [
     "answer_of",
     "answer_text",
     "asked_for",
+    "begun_messages",
     "fault_of",
     "input_messages",
     "is_broken_off",
@@ -127,10 +128,14 @@ def input_messages(value: Any) -> list[dict[str, Any]]:
     Raises:
         InvalidArgument: It is nothing of that, or empty.
     """
-    if isinstance(value, Mapping) and set(value) == {"messages", "continues"} and value["messages"] == []:
-        return []  # it goes on with a history to which nothing was added
-    is_whole = isinstance(value, Mapping) and {"messages"} <= set(value) <= {"messages", "continues"}
-    given = value["messages"] if is_whole else value
+    given = value
+    if isinstance(value, Mapping) and "messages" in value:
+        if more := sorted(map(str, value.keys() - {"messages"})):
+            raise InvalidArgument(
+                f'the input of a ReAct agent is {{"messages": […]}} and nothing else; take {", ".join(more)} out. A '
+                "conversation goes on by giving all of its messages"
+            )
+        given = value["messages"]
     if isinstance(given, str) and given:
         given = [{"role": "user", "content": given}]
     if not isinstance(given, list) or not given:
@@ -142,6 +147,13 @@ def input_messages(value: Any) -> list[dict[str, Any]]:
     except Exception as error:
         message = f"the input of a ReAct agent holds what is no message: {error}"
         raise InvalidArgument(message) from error
+
+
+def begun_messages(value: Any) -> list[dict[str, Any]]:
+    """As `input_messages`, of an input that is on record: of one that goes on with a history, what it adds to that."""
+    if isinstance(value, Mapping) and "continues" in value:
+        return input_messages(value["messages"]) if value["messages"] else []
+    return input_messages(value)
 
 
 def without_objects(value: Any) -> Any:

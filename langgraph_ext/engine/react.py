@@ -37,6 +37,7 @@ from langgraph_ext.engine.granting import ConsumeTicket
 from langgraph_ext.engine.messages import (
     answer_text,
     asked_for,
+    begun_messages,
     input_messages,
     is_truncated,
     revived,
@@ -86,7 +87,7 @@ class React:
 
 def _prepare_context(input: Any, at: dict[str, Any], runtime: Runtime) -> Outcome:
     """Its input, which begins its history."""
-    entries = tuple(entry("input", each) for each in input_messages(input))
+    entries = tuple(entry("input", each) for each in begun_messages(input))
     return _next_model(at, runtime, entries)
 
 

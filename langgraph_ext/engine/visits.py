@@ -186,9 +186,7 @@ class Visits:
     ) -> Callable[[Tx], AgentRun | None]:
         """Begin the agent run of a visit, or find it; None if another one of its node has begun meanwhile."""
         lent = visit if isinstance(visit, Visit) else None
-        input: dict[str, Any] = {"messages": first.messages}
-        if first.continues is not None:
-            input["continues"] = first.continues._asdict()
+        input = {"messages": first.messages}
 
         def begin(tx: Tx) -> AgentRun | None:
             number, own = _standing(tx, named)

@@ -258,3 +258,14 @@ def test_an_input_is_text_or_messages(engine: AgentGraphEngine) -> None:
         with pytest.raises(InvalidArgument):
             engine.start(agent(model), bad)
     assert before == len(engine.runs())
+
+
+def test_an_input_is_no_place_for_what_is_the_engines(engine: AgentGraphEngine) -> None:
+    """What an agent node's run goes on with is not for others to say, and nothing that is given is passed over."""
+    run = engine.run(agent(scripted("done", by="request")), "go")
+    context = {"context_id": engine.tasks(run.agent_run_id)[0].agent_task_id, "upto": 2}
+    for messages in ([], [{"role": "user", "content": "and now?"}]):
+        for more in ({"continues": context}, {"todos": []}):
+            with pytest.raises(InvalidArgument, match=f"take {next(iter(more))} out"):
+                engine.start(agent(scripted("done")), {"messages": messages, **more})
+    assert [run.agent_run_id] == [each.agent_run_id for each in engine.runs()]
