@@ -14,11 +14,11 @@ from langgraph_ext.engine.limits import REASONS
 from langgraph_ext.engine.moves import error_outcome, move_operation
 from langgraph_ext.engine.rows import AgentRun, Operation, encoded
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState
-from langgraph_ext.engine.tickets import EXHAUSTED, Planned, settle_unused, told
+from langgraph_ext.engine.tickets import EXHAUSTED, settle_unused
 from langgraph_ext.ledger import slices
 from langgraph_ext.ledger.records import InboxKind, RunStatus
 
-__all__ = ["STOPPED", "cancel", "close", "close_planned", "end", "finish", "succeed"]
+__all__ = ["STOPPED", "cancel", "close", "end", "finish", "succeed"]
 
 STOPPED = "stopped"
 
@@ -45,13 +45,6 @@ def close(at: Applying, agent_run_id: str, reason: str, message: str) -> bool:
     for each in closed:
         _cancel_operations(at, each)
     return any(each.agent_run_id == agent_run_id for each in closed)
-
-
-def close_planned(at: Applying, planned: Planned) -> None:
-    """Close the scope in which a request has asked for more than there is (tickets.plan)."""
-    assert planned.agent_run_id is not None
-    assert planned.reason is not None
-    close(at, planned.agent_run_id, planned.reason, told(at, planned))
 
 
 def cancel(at: Applying, operation: Operation) -> None:

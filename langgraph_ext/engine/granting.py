@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from langgraph_ext.engine import closing
-from langgraph_ext.engine.applying import Applying, OfOperation, agent_run_of
+from langgraph_ext.engine import raising
+from langgraph_ext.engine.applying import Applying, OfOperation, agent_run_of, operation_of
 from langgraph_ext.engine.moves import move_operation
 from langgraph_ext.engine.rows import Ticket
 from langgraph_ext.engine.states import OperationState, TicketState
@@ -19,7 +19,7 @@ def regrant(at: Applying) -> None:
     """Look at the waiting requests again, the earliest first: something was released or consumed (rule E26).
 
     Granted is the earliest that fits on both levels; one that asks for more than there is closes its scope, which may
-    give tickets back that an earlier one has waited for.
+    give tickets back that an earlier one has waited for; or a person is asked, and it waits on for what that decides.
     """
     while _grant(at):
         pass
@@ -34,8 +34,9 @@ def _grant(at: Applying) -> bool:
             move(at, ticket, TicketState.RESERVED, None)
             count(at, ticket.agent_run_id, reserved=1)
             move_operation(at, ticket.operation_id, OperationState.ASKED, OperationState.READY)
-        elif planned.decision is Decision.CLOSE:
-            closing.close_planned(at, planned)
+        elif planned.decision is Decision.CLOSE and not raising.spent(
+            at, operation_of(at.tx, ticket.operation_id), planned
+        ):
             return True
     return False
 

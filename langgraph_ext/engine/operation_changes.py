@@ -253,15 +253,19 @@ def _is_too_much(at: Applying, operation: Operation) -> bool:
     """Whether another call would be one too many; that closes the scope whose limit it is, or a person is asked."""
     found = limits.exceeded(at, operation)
     if found is not None:
-        raising.reached(at, operation, *found)
+        agent_run_id, reason, _ = found
+        _tell(at, agent_run_id, reason, is_held=raising.reached(at, operation, *found))
     return found is not None
 
 
 def _exhausted(at: Applying, operation: Operation, planned: tickets.Planned) -> None:
     """There is no ticket for it, and there will be none; as above."""
-    assert planned.agent_run_id is not None, "a close names whose it is"
-    assert planned.reason is not None, "and why"
-    raising.reached(at, operation, planned.agent_run_id, planned.reason, tickets.told(at, planned))
+    _tell(at, planned.agent_run_id, planned.reason, is_held=raising.spent(at, operation, planned))
+
+
+def _tell(at: Applying, agent_run_id: str | None, reason: str | None, *, is_held: bool) -> None:
+    """Answer that the operation goes no further: a person decides on a limit, or its scope has closed."""
+    at.result |= {"held": True} if is_held else {"closed": {"agent_run_id": agent_run_id, "reason": reason}}
 
 
 def _is_open(at: Applying, operation: Operation) -> bool:

@@ -9,30 +9,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langgraph_ext.engine import closing
+from langgraph_ext.engine import closing, tickets
 from langgraph_ext.engine.applying import Applying, agent_run_of
 from langgraph_ext.engine.asking import open_request
 from langgraph_ext.engine.limits import REASONS
 from langgraph_ext.engine.rows import AgentRun, Operation, encoded
-from langgraph_ext.engine.tickets import EXHAUSTED
 
-__all__ = ["ACTION", "decide", "fault_of", "reached"]
+__all__ = ["ACTION", "decide", "fault_of", "reached", "spent"]
 
 ACTION = "raise_limit"
 
-_LIMITS = {EXHAUSTED: "loops"} | {reason: name for name, reason in REASONS.items()}
+_LIMITS = {tickets.EXHAUSTED: "loops"} | {reason: name for name, reason in REASONS.items()}
 """By the reason for which a scope closes: the limit."""
 
 
-def reached(at: Applying, operation: Operation, agent_run_id: str, reason: str, message: str) -> None:
-    """An operation needs more than a limit of an agent run leaves."""
+def reached(at: Applying, operation: Operation, agent_run_id: str, reason: str, message: str) -> bool:
+    """An operation needs more than a limit of an agent run leaves.
+
+    Returns:
+        Whether a person is asked; else the scope closes.
+    """
     run = agent_run_of(at.tx, agent_run_id)
     if reason in _LIMITS and run.asks:
         _ask(at, operation, run, _LIMITS[reason])
-        at.result["held"] = True
-    else:
-        closing.close(at, agent_run_id, reason, message)
-        at.result["closed"] = {"agent_run_id": agent_run_id, "reason": reason}
+        return True
+    closing.close(at, agent_run_id, reason, message)
+    return False
+
+
+def spent(at: Applying, operation: Operation, planned: tickets.Planned) -> bool:
+    """As `reached`, of an operation for which there is no ticket, and will be none (tickets.plan)."""
+    assert planned.agent_run_id is not None, "a close names whose it is"
+    assert planned.reason is not None, "and why"
+    return reached(at, operation, planned.agent_run_id, planned.reason, tickets.told(at, planned))
 
 
 def _ask(at: Applying, operation: Operation, run: AgentRun, limit: str) -> None:

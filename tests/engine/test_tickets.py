@@ -17,6 +17,7 @@ from langgraph_ext.engine.control import Close
 from langgraph_ext.engine.granting import ConsumeTicket, ReleaseTicket
 from langgraph_ext.engine.operation_changes import Allow, Begin, Dispatch
 from langgraph_ext.engine.outcomes import Complete, Progress, Runtime, Wait
+from langgraph_ext.engine.requests import Answer, requests_of
 from langgraph_ext.engine.rows import AgentRun, Operation, Ticket
 from langgraph_ext.engine.states import AgentStatus, OperationState, TicketState
 from langgraph_ext.engine.tickets import DEADLINE, EXHAUSTED, Decision, Planned, plan
@@ -152,9 +153,12 @@ def test_e24_what_is_planned_never_exceeds_a_limit(root: int, limits: list[int],
 class Asking:
     """A held root whose operations ask for tickets by hand, by names; its agent runs are named as well."""
 
-    def __init__(self, bench: Bench, *, limit: int, children: dict[str, int] | None = None) -> None:
+    def __init__(
+        self, bench: Bench, *, limit: int, children: dict[str, int] | None = None, on_limit: str | None = None
+    ) -> None:
         self.bench = bench
-        self.root = bench.start("rounds", {"rounds": 1}, loop_limit=limit)
+        limits = None if on_limit is None else {"on_limit": on_limit}
+        self.root = bench.start("rounds", {"rounds": 1}, loop_limit=limit, limits=limits)
         self.held: Held = bench.hold(self.root)
         self.tasks = {"root": bench.task(self.root).agent_task_id}
         self.names = {self.root: "root"}
@@ -176,6 +180,14 @@ class Asking:
 
     def release(self, name: str) -> Any:
         return self.bench.commit(self.held, ReleaseTicket(operation_id=self.operations[name])).result
+
+    def decide(self, decision: dict[str, Any]) -> None:
+        """What a person says of the limit that is asked about."""
+        [request] = self.bench.database.read(requests_of, self.root, pending=True)
+        answer = Answer(
+            agent_run_id=request.agent_run_id, request_id=request.request_id, answer={"decisions": [decision]}
+        )
+        self.bench.commit(self.held, answer)
 
     def state(self, name: str) -> str:
         """Of its ticket."""
@@ -261,6 +273,20 @@ def test_e25_consuming_the_last_ticket_closes_nothing_and_asking_for_one_more_do
     assert "running" == asking.status()
     assert "closed root" == asking.ask("n")
     assert ("closing", EXHAUSTED) == (asking.status(), bench.tree(asking.root).root.reason)
+
+
+def test_a6_a_request_that_waits_at_a_limit_has_a_person_asked_and_closes_nothing(bench: Bench) -> None:
+    """As one that asks for a ticket there; both go on when the limit was raised, the earlier one first."""
+    asking = Asking(bench, limit=1, on_limit="ask")
+    assert ["reserved", "waiting", "waiting"] == [asking.ask(name) for name in "abc"]
+    assert "held" not in asking.consume("a")
+    assert ("running", ["waiting", "waiting"]) == (asking.status(), [asking.state(name) for name in "bc"])
+    asking.decide({"type": "approve"})
+    assert ["reserved", "waiting"] == [asking.state(name) for name in "bc"]
+    asking.consume("b")
+    asking.decide({"type": "reject"})
+    assert ("closing", "released") == (asking.status(), asking.state("c"))
+    assert [("answered",), ("answered",)] == bench.all("SELECT state FROM agent_request")
 
 
 def test_e26_reserved_full_is_a_wait_and_every_release_looks_again(bench: Bench) -> None:

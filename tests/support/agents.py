@@ -22,9 +22,11 @@ RELEASE = "sha256:" + "0" * 64
 Yielded = AsyncGenerator[Outcome, dict[str, Any]]
 
 
-def entry_of(behaviour: str = "echo", *, loop_limit: int = 100, run_us: int | None = None) -> Entry:
+def entry_of(
+    behaviour: str = "echo", *, loop_limit: int = 100, run_us: int | None = None, limits: dict[str, Any] | None = None
+) -> Entry:
     """How runs of the stub begin."""
-    return Entry(RELEASE, b"{}", "react", behaviour, 1, loop_limit, run_us)
+    return Entry(RELEASE, b"{}", "react", behaviour, 1, loop_limit, run_us, limits)
 
 
 def phase(name: str, **more: Any) -> dict[str, Any]:
