@@ -16,8 +16,7 @@ from typing import Any
 
 from langchain_core.tools import StructuredTool
 
-from langgraph_ext.testing import EffectLog, ScriptedChatModel, call, calls, say
-from langgraph_ext.testing.points import kill_myself
+from langgraph_ext.testing import EffectLog, ScriptedChatModel, call, calls, kill_myself, say
 
 __all__ = ["Case", "Place", "pays", "receipt"]
 

@@ -16,6 +16,7 @@ from langgraph_ext.testing.call_log import ScriptedCall, calls_of
 from langgraph_ext.testing.effects import EffectLog
 from langgraph_ext.testing.fixed import FixedClock, fixed_ids
 from langgraph_ext.testing.harness import crash_at_every_commit
+from langgraph_ext.testing.points import kill_myself
 from langgraph_ext.testing.progress import CrashProgress
 from langgraph_ext.testing.report import CrashFinding, CrashReport
 from langgraph_ext.testing.steps import (
@@ -57,6 +58,7 @@ __all__ = [
     "fails",
     "fixed_ids",
     "hangs",
+    "kill_myself",
     "nothing",
     "refuses",
     "returns",

@@ -101,7 +101,7 @@ class Watch:
 
 
 def kill_myself() -> None:
-    """SIGKILL: no handler, no `finally`, no flush."""
+    """End this process by SIGKILL, as a crash does: no handler, no `finally`, no flush."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
