@@ -102,9 +102,8 @@ def settle_slice(tx: Tx, slice_id: str, *, used: Amounts, now_us: int) -> dict[D
 
 
 def settle_nothing(tx: Tx, slice_id: str, *, now_us: int) -> None:
-    """A child run has ended that was given nothing, if it was: one that no run has started has no slice."""
-    if tx.maybe("slice_get", slice_id=slice_id) is not None:
-        settle_slice(tx, slice_id, used={}, now_us=now_us)
+    """A child run has ended that was given nothing; one that no run has begun has no slice, and stays without."""
+    tx.run("slice_settle", slice_id=slice_id, now_us=now_us, **{f"used_{each.column}": 0 for each in _GIVEN})
 
 
 def overrun(given: Row, used: Any) -> dict[Dimension, int]:
