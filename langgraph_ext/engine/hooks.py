@@ -23,7 +23,7 @@ from langgraph_ext.engine.cancelled import is_told_to_stop
 from langgraph_ext.engine.in_threads import in_thread
 from langgraph_ext.ledger.texts import message_of
 
-__all__ = ["Asked", "Deny", "Named", "Replace", "ask", "behind"]
+__all__ = ["Asked", "Deny", "Named", "Replace", "ask", "behind", "check_same_call"]
 
 
 class Replace(NamedTuple):
@@ -94,6 +94,17 @@ async def ask(hooks: Sequence[Named], value: Any, fits: Callable[[Any], object])
         if isinstance(decided, Replace):
             value = decided.value
     return Asked(value, decisions, None)
+
+
+def check_same_call(value: dict[str, Any], name: str, call_id: str) -> None:
+    """See that what a hook has made of a tool's request is a request of the same call.
+
+    Raises:
+        TypeError: It is none.
+    """
+    same = {"name": name, "id": call_id}
+    if {**same, **value} != {**same, "args": value.get("args")} or not {"id", "args"} <= value.keys():
+        raise TypeError("a tool's request has the name and the id that it had, and args")
 
 
 async def _ask(hook: Named, value: Any, fits: Callable[[Any], object]) -> Replace | Deny | None:
