@@ -17,6 +17,7 @@ __all__ = [
     "AdmissionError",
     "AgentRunFailed",
     "BudgetExhausted",
+    "CapabilityFailed",
     "ConflictError",
     "Diagnostic",
     "InvalidArgument",
@@ -101,7 +102,7 @@ class Diagnostic:
 
 
 class SpecInvalid(InvalidArgument):
-    """An agent spec can never be run; nothing was written, and nothing of it was called.
+    """A spec, of an agent or a capability, can never be run; nothing was written, and nothing of it was called.
 
     `diagnostics` holds everything that is wrong, sorted; `details["diagnostics"]` the same as plain values.
 
@@ -115,7 +116,7 @@ class SpecInvalid(InvalidArgument):
         counted = "in one place" if len(self.diagnostics) == 1 else f"in {len(self.diagnostics)} places"
         lines = "\n".join(f"  {each}" for each in self.diagnostics)
         details: dict[str, object] = {"diagnostics": [_dataclasses.asdict(each) for each in self.diagnostics]}
-        super().__init__(f"the agent spec is wrong {counted}; correct each:\n{lines}\n", details=details)
+        super().__init__(f"the spec is wrong {counted}; correct each:\n{lines}\n", details=details)
 
     def __reduce__(self) -> tuple[type[SpecInvalid], tuple[tuple[Diagnostic, ...]]]:
         return type(self), (self.diagnostics,)
@@ -161,6 +162,17 @@ class BudgetExhausted(LangGraphExtError):
     """
 
     code = "budget_exhausted"
+
+
+class CapabilityFailed(LangGraphExtError):
+    """What a capability node calls has come to nothing that the node could return.
+
+    Codes: `denied` (by a hook), `rejected` (by a person), `deadline_exceeded` (the call took too long; what it did is
+    in doubt), `outcome_unknown` (nobody knows whether it was done, and it is not called again); or the code of an error
+    that a hook has made of its result.
+    """
+
+    code = "capability_failed"
 
 
 class ConflictError(LangGraphExtError):

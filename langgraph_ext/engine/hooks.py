@@ -11,7 +11,6 @@ answer to these messages.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from langgraph_ext.engine.cancelled import is_told_to_stop
+from langgraph_ext.engine.cancelled import is_end_of_caller
 from langgraph_ext.engine.in_threads import in_thread
 from langgraph_ext.ledger.texts import message_of
 
@@ -79,7 +78,7 @@ async def ask(hooks: Sequence[Named], value: Any, fits: Callable[[Any], object])
         try:
             decided = await _ask(hook, value, fits)
         except BaseException as error:  # a user's function; whatever it raises denies
-            if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and is_told_to_stop()):
+            if is_end_of_caller(error):
                 raise
             if not hook.required:
                 decisions.append({"hook": hook.name, "decision": "failed", "error": type(error).__name__})
