@@ -77,7 +77,8 @@ class InvalidArgument(LangGraphExtError, ValueError):
 
     Codes: `invalid_argument`; `effect_undeclared` (an effect in a node that is declared without), `memo_scope` (a memo
     cannot have this owner), `output_limit` (a value is too large to be kept), `invalid_usage` (what a model call is
-    said to have used, or to cost, can be no such amount), `spec_unsupported` (an agent spec asks for what this version
+    said to have used, or to cost, can be no such amount), `tool_arguments_invalid` (a tool that is a node does not take
+    them), `spec_unsupported` (an agent spec asks for what this version
     does not enforce yet), `middleware_unsupported` (a middleware of an agent does what its node does not).
     """
 

@@ -35,7 +35,7 @@ from langgraph_ext.nodes.forked import Forked
 from langgraph_ext.nodes.place import Place
 from langgraph_ext.saver.refusals import refuse
 
-__all__ = ["Actor", "AttemptInterrupted", "EffectNotDone", "Named", "Wanted", "anew", "check_over"]
+__all__ = ["Actor", "AttemptInterrupted", "EffectNotDone", "Named", "Wanted", "check_over"]
 
 
 class AttemptInterrupted(Exception):
@@ -226,7 +226,7 @@ class Actor:
             answer = self._declared.probe(effect.key.text)
         except EffectNotDone:
             self._fenced.commit(partial(effects.not_happened, effect_id=effect.effect_id))
-            return self.called(self._fenced.commit(self.beginning(anew(wanted))).effect, call)
+            return self.called(self._fenced.commit(self.beginning(_anew(wanted))).effect, call)
         self._check_probed(effect, answer)
         self._fenced.commit(partial(effects.commit, effect_id=effect.effect_id, receipt=self.packed(answer)))
         return answer
@@ -237,7 +237,7 @@ class Actor:
             answer = await _awaited(self._declared.probe(effect.key.text))
         except EffectNotDone:
             await self._fenced.acommit(partial(effects.not_happened, effect_id=effect.effect_id))
-            return await self.acalled((await self._fenced.acommit(self.beginning(anew(wanted)))).effect, call)
+            return await self.acalled((await self._fenced.acommit(self.beginning(_anew(wanted)))).effect, call)
         self._check_probed(effect, answer)
         await self._fenced.acommit(partial(effects.commit, effect_id=effect.effect_id, receipt=self.packed(answer)))
         return answer
@@ -339,7 +339,7 @@ def check_over(begun: InDoubt) -> None:
         )
 
 
-def anew(wanted: Wanted) -> Wanted:
+def _anew(wanted: Wanted) -> Wanted:
     """The same behind one that has not happened: an effect of its own."""
     return replace(wanted, effect_id=uuid.uuid4().hex)
 

@@ -23,7 +23,6 @@ from langgraph.types import interrupt
 
 from langgraph_ext import canonical
 from langgraph_ext.engine.approvals import checked_decisions
-from langgraph_ext.engine.argument_checks import without_injected
 from langgraph_ext.engine.cancelled import is_end_of_caller
 from langgraph_ext.engine.capabilities import Capability
 from langgraph_ext.engine.finding_out import find_out
@@ -37,7 +36,7 @@ from langgraph_ext.ledger.effect_rows import Held
 from langgraph_ext.ledger.effects import Begun, Done, ToCall
 from langgraph_ext.ledger.not_done import EffectNotDone
 from langgraph_ext.ledger.records import EffectStatus
-from langgraph_ext.nodes.acts import Wanted, anew, check_over
+from langgraph_ext.nodes.acts import Wanted, check_over
 from langgraph_ext.nodes.agent_tools import injecting
 from langgraph_ext.nodes.capability_records import Record
 from langgraph_ext.nodes.fenced import Fenced
@@ -115,8 +114,8 @@ class CapabilityVisit:
             if "value" in came and self._capability.after and "after" not in record:
                 await self._ask_after(came)
             self.outcome = came
+        await record.keep()
         if "outcome" in record:
-            await record.keep()
             self.outcome = record["outcome"]
         return None
 
@@ -131,8 +130,6 @@ class CapabilityVisit:
         as_call = tool is not None and isinstance(given, Mapping) and given.get("type") == "tool_call"
         args = given.get("args") if as_call else given
         call_id = (given.get("id") if as_call else None) or self._visit
-        if tool is not None and isinstance(args, Mapping):
-            args = without_injected(args, tool.injected)
         fault = capability.fault_of(args)
         if as_call and tool is not None and given.get("name") != tool.tool.name:
             fault = f"{tool.tool.name!r} was not called, because the tool call is one of {given.get('name')!r}"
@@ -156,7 +153,6 @@ class CapabilityVisit:
             self._record.note(outcome=error_outcome("denied", asked.denied))
         elif any(each["decision"] == "replaced" for each in asked.decisions):
             self._record.note(outcome=asked.value)
-        await self._record.keep()
 
     # -- its call
 
@@ -240,8 +236,6 @@ class CapabilityVisit:
                 receipt = None if found is None else self._actor.packed(found)
             except EffectNotDone:
                 await self._fenced.acommit(partial(effects.not_happened, effect_id=effect.effect_id))
-                assert self._wanted is not None, "it was found by that"
-                self._wanted = anew(self._wanted)
                 return await self._came()
             except BaseException as error:  # a user's function: what it raises tells nothing
                 if is_end_of_caller(error):
