@@ -446,9 +446,9 @@ def test_a_coroutine_that_is_late_is_stopped(shop: Shop) -> None:
         return "never"
 
     payments = Payments(lambda made: slow(made) if made == 1 else "receipt")
-    app = shop.app(shop.paying(payments, policy=KEYED, timeout_seconds=0.05))
+    app = shop.app(shop.paying(payments, policy=KEYED))
     with pytest.raises(CapabilityFailed) as late:
-        shop.run(app, {"order": "7"})
+        shop.run(shop.app(shop.paying(payments, policy=KEYED, timeout_seconds=0.05)), {"order": "7"})
     assert ("deadline_exceeded", [1], [("pay", "unknown", 1)]) == (late.value.code, stopped, shop.effects())
     assert "receipt" == shop.run(app, None)["receipt"]
     assert (1, [("pay", "committed", 2)]) == (len(payments.keys), shop.effects())
@@ -464,9 +464,9 @@ def test_a_function_that_is_late_goes_on_and_is_not_called_beside_itself(shop: S
         return f"receipt {made}"
 
     payments = Payments(act)
-    app = shop.app(shop.paying(payments, awaited=False, policy=KEYED, timeout_seconds=0.05))
+    app = shop.app(shop.paying(payments, awaited=False, policy=KEYED))
     with pytest.raises(CapabilityFailed, match="took longer"):
-        shop.run(app, {"order": "7"})
+        shop.run(shop.app(shop.paying(payments, awaited=False, policy=KEYED, timeout_seconds=0.5)), {"order": "7"})
     with pytest.raises(AdmissionError) as running:
         shop.run(app, None)
     assert ("attempt_running", 1) == (running.value.code, len(payments))
