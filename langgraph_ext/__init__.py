@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from langgraph_ext.ledger import Budget, RunLedger
     from langgraph_ext.nodes import AppTx, AttemptInterrupted, EffectNotDone, Frame, durable, frame
     from langgraph_ext.nodes.agent_node import AgentNode
+    from langgraph_ext.nodes.capability_node import CapabilityNode
     from langgraph_ext.saver import LedgerSaver, with_ledger
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "AppTx",
     "AttemptInterrupted",
     "Budget",
+    "CapabilityNode",
     "Deadlines",
     "EffectNotDone",
     "Executor",
@@ -58,6 +60,7 @@ _HOMES = {
     "AppTx": "langgraph_ext.nodes",
     "AttemptInterrupted": "langgraph_ext.nodes",
     "Budget": "langgraph_ext.ledger",
+    "CapabilityNode": "langgraph_ext.nodes.capability_node",
     "Deadlines": "langgraph_ext.engine",
     "EffectNotDone": "langgraph_ext.nodes",
     "Executor": "langgraph_ext.engine",

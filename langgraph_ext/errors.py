@@ -17,6 +17,7 @@ __all__ = [
     "AdmissionError",
     "AgentRunFailed",
     "BudgetExhausted",
+    "CapabilityFailed",
     "ConflictError",
     "Diagnostic",
     "InvalidArgument",
@@ -76,7 +77,8 @@ class InvalidArgument(LangGraphExtError, ValueError):
 
     Codes: `invalid_argument`; `effect_undeclared` (an effect in a node that is declared without), `memo_scope` (a memo
     cannot have this owner), `output_limit` (a value is too large to be kept), `invalid_usage` (what a model call is
-    said to have used, or to cost, can be no such amount), `spec_unsupported` (an agent spec asks for what this version
+    said to have used, or to cost, can be no such amount), `tool_arguments_invalid` (a tool that is a node does not take
+    them), `spec_unsupported` (an agent spec asks for what this version
     does not enforce yet), `middleware_unsupported` (a middleware of an agent does what its node does not).
     """
 
@@ -101,7 +103,7 @@ class Diagnostic:
 
 
 class SpecInvalid(InvalidArgument):
-    """An agent spec can never be run; nothing was written, and nothing of it was called.
+    """A spec, of an agent or a capability, can never be run; nothing was written, and nothing of it was called.
 
     `diagnostics` holds everything that is wrong, sorted; `details["diagnostics"]` the same as plain values.
 
@@ -115,7 +117,7 @@ class SpecInvalid(InvalidArgument):
         counted = "in one place" if len(self.diagnostics) == 1 else f"in {len(self.diagnostics)} places"
         lines = "\n".join(f"  {each}" for each in self.diagnostics)
         details: dict[str, object] = {"diagnostics": [_dataclasses.asdict(each) for each in self.diagnostics]}
-        super().__init__(f"the agent spec is wrong {counted}; correct each:\n{lines}\n", details=details)
+        super().__init__(f"the spec is wrong {counted}; correct each:\n{lines}\n", details=details)
 
     def __reduce__(self) -> tuple[type[SpecInvalid], tuple[tuple[Diagnostic, ...]]]:
         return type(self), (self.diagnostics,)
@@ -161,6 +163,17 @@ class BudgetExhausted(LangGraphExtError):
     """
 
     code = "budget_exhausted"
+
+
+class CapabilityFailed(LangGraphExtError):
+    """What a capability node calls has come to nothing that the node could return.
+
+    Codes: `denied` (by a hook), `rejected` (by a person), `deadline_exceeded` (the call took too long; what it did is
+    in doubt), `outcome_unknown` (nobody knows whether it was done, and it is not called again); or the code of an error
+    that a hook has made of its result.
+    """
+
+    code = "capability_failed"
 
 
 class ConflictError(LangGraphExtError):

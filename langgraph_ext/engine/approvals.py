@@ -19,12 +19,19 @@ from langgraph_ext.engine.argument_checks import argument_fault
 from langgraph_ext.engine.batches import Member
 from langgraph_ext.engine.messages import plain, result_message
 from langgraph_ext.engine.moves import error_outcome
-from langgraph_ext.engine.releases import Live
 from langgraph_ext.engine.runtimes import Runtime
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger.texts import message_of
 
-__all__ = ["ToolCallRequest", "asked_about", "checked_decisions", "decided"]
+__all__ = [
+    "Needed",
+    "ToolCallRequest",
+    "asked_about",
+    "call_of",
+    "checked_decisions",
+    "decided",
+    "question_about",
+]
 
 Members = Sequence[Mapping[str, Any]]
 """Of a batch, as they are frozen (tool_calls.py)."""
@@ -37,20 +44,47 @@ class ToolCallRequest(NamedTuple):
     """`{"name", "args", "id", "type"}`."""
 
 
+class Needed(NamedTuple):
+    """What a person decides before each call of a tool."""
+
+    approval: Mapping[str, Any]
+    """As a release's descriptor has it (`told_approval`)."""
+    when: Callable[..., Any] | None
+    """Whether a call needs it."""
+    text: Callable[..., Any] | None
+    """Writes what the person is shown."""
+
+
 def asked_about(members: Members, runtime: Runtime) -> dict[str, Any] | None:
     """What a person is shown of a decision's calls; None if none of them needs that.
 
-    Rejected calls are made by nobody, and need nothing. A `when` that raises wants to be asked about.
+    Rejected calls are made by nobody, and need nothing.
     """
-    assert runtime.live is not None, "an agent that is driven has what lives of its spec"
-    needed = runtime.spec["interrupt_on"]
-    calls = [_call_of(each) for each in members if "result" not in each and each["name"] in needed]
-    asked = [call for call in calls if _is_needed(call, runtime.live)]
+    live = runtime.live
+    assert live is not None, "an agent that is driven has what lives of its spec"
+    needed = {
+        name: Needed(approval, live.approval_when.get(name), live.approval_text.get(name))
+        for name, approval in runtime.spec["interrupt_on"].items()
+    }
+    members = [each for each in members if "result" not in each and each["name"] in needed]
+    calls = [call_of(each["name"], each["call_id"], each["arguments"]["args"]) for each in members]
+    return question_about(calls, needed, who="The agent")
+
+
+def question_about(calls: Sequence[ToolCall], needed: Mapping[str, Needed], *, who: str) -> dict[str, Any] | None:
+    """What a person is shown of calls; None if none of them needs that. A `when` that raises wants to be asked about.
+
+    Args:
+        calls: The calls; functions of users are given them.
+        needed: By tool name.
+        who: Wants to make them; the beginning of a sentence.
+    """
+    asked = [call for call in calls if _is_needed(call, needed[call["name"]].when)]
     if not asked:
         return None
-    configs = [{"action_name": call["name"], **_allowed(needed[call["name"]])} for call in asked]
+    configs = [{"action_name": call["name"], **_allowed(needed[call["name"]].approval)} for call in asked]
     requests = [
-        {"name": call["name"], "args": call["args"], "description": _described(call, needed, runtime.live)}
+        {"name": call["name"], "args": call["args"], "description": _described(call, needed[call["name"]], who)}
         for call in asked
     ]
     return {
@@ -60,13 +94,12 @@ def asked_about(members: Members, runtime: Runtime) -> dict[str, Any] | None:
     }
 
 
-def _call_of(member: Mapping[str, Any]) -> ToolCall:
-    args = canonical.decode(canonical.encode_plain(member["arguments"]["args"]))  # a copy: functions are given it
-    return ToolCall(name=member["name"], args=args, id=member["call_id"], type="tool_call")
+def call_of(name: str, call_id: str, args: Any) -> ToolCall:
+    """A call as functions of users are given it: a copy."""
+    return ToolCall(name=name, args=canonical.decode(canonical.encode_plain(args)), id=call_id, type="tool_call")
 
 
-def _is_needed(call: ToolCall, live: Live) -> bool:
-    when = live.approval_when.get(call["name"])
+def _is_needed(call: ToolCall, when: Callable[..., Any] | None) -> bool:
     if when is None:
         return True
     try:
@@ -79,15 +112,16 @@ def _allowed(approval: Mapping[str, Any]) -> dict[str, Any]:
     return {"allowed_decisions": list(approval["allowed_decisions"])}
 
 
-def _described(call: ToolCall, needed: Mapping[str, Any], live: Live) -> str:
-    describe = live.approval_text.get(call["name"])
-    if describe is not None:
+def _described(call: ToolCall, needed: Needed, who: str) -> str:
+    args = canonical.encode_plain(call["args"], where="args").decode()
+    shown = f"{who} wants to call {call['name']} with {args}. It is made only if you approve."
+    if needed.text is not None:
         try:
-            return str(describe(call, *({}, None)[: _extra(describe)]))
+            return str(needed.text(call, *({}, None)[: _extra(needed.text)]))
         except Exception as error:  # noqa: BLE001 - a user's function; what it is about is shown all the same
-            return f"{_shown(call)}\n(its description failed: {type(error).__name__}: {message_of(error)})"
-    said = needed[call["name"]]["description"]
-    return said if isinstance(said, str) else _shown(call)
+            return f"{shown}\n(its description failed: {type(error).__name__}: {message_of(error)})"
+    said = needed.approval["description"]
+    return said if isinstance(said, str) else shown
 
 
 def _extra(describe: Callable[..., Any]) -> int:
@@ -97,11 +131,6 @@ def _extra(describe: Callable[..., Any]) -> int:
     except TypeError:
         return 2
     return 0
-
-
-def _shown(call: ToolCall) -> str:
-    args = canonical.encode_plain(call["args"], where="args").decode()
-    return f"The agent wants to call {call['name']} with {args}. It is made only if you approve."
 
 
 def checked_decisions(

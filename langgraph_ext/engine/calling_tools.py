@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -13,16 +11,14 @@ from langchain_core.tools import BaseTool
 
 from langgraph_ext.engine.argument_checks import without_injected
 from langgraph_ext.engine.in_threads import in_thread
+from langgraph_ext.engine.in_time import in_time
 from langgraph_ext.engine.messages import plain
 from langgraph_ext.engine.program import Failed, NotKnown
 from langgraph_ext.engine.rows import encoded
 from langgraph_ext.engine.visiting import Take, Taken
 from langgraph_ext.ledger.texts import message_of
 
-__all__ = ["call_tool", "is_async"]
-
-_ROUNDS = 4
-"""Of the event loop, in which the end of a call comes to be known."""
+__all__ = ["call_tool", "filled_in", "is_async"]
 
 
 async def call_tool(
@@ -58,26 +54,17 @@ async def call_tool(
         Failed: It took too long, and is one that may be repeated (`deadline_exceeded`); or it has answered with what
             is no message (`tool_result_invalid`), such as a `Command`.
     """
-    args = {**without_injected(request["args"], injected), **given, **dict.fromkeys(keys, idempotency_key)}
+    args = filled_in(request["args"], injected, given, keys, idempotency_key)
     call = {"type": "tool_call", "name": tool.name, "args": args, "id": request["id"]}
     invoked = tool.ainvoke(call, config) if is_async(tool) else in_thread(tool.invoke, call, config)
-    calling = asyncio.ensure_future(invoked)
-    try:
-        await asyncio.wait({calling}, timeout=seconds)
-        for _ in range(_ROUNDS):  # the loop may have been held up: what has ended by now was not late
-            if not calling.done():
-                await asyncio.sleep(0)
-    except asyncio.CancelledError:
-        await _stop(calling)
-        if calling.cancelled() or not calling.done() or calling.exception() is not None:
-            raise  # else it has answered just then: that is known, whoever is told to stop
-    if not calling.done():
-        await _stop(calling)
+
+    def late() -> Exception:
         told = f"tool {tool.name!r} took longer than {seconds:g} s; allow it more, or let it do less"
         if policy == "repeatable" and is_async(tool):
-            raise Failed("deadline_exceeded", told)
-        raise NotKnown(told, goes_on=not is_async(tool), again=policy == "keyed")
-    answer = calling.result()
+            return Failed("deadline_exceeded", told)
+        return NotKnown(told, goes_on=not is_async(tool), again=policy == "keyed")
+
+    answer = await in_time(invoked, seconds, late)
     if isinstance(answer, ToolMessage):
         return {"message": _stored(answer)}
     taken = None if take is None else _taken(take, answer, request["id"], tool.name)
@@ -88,21 +75,19 @@ async def call_tool(
     return {"message": _stored(taken.message), **more}
 
 
+def filled_in(
+    args: Mapping[str, Any], injected: Collection[str], given: Mapping[str, Any], keys: Collection[str], key: str
+) -> dict[str, Any]:
+    """What a tool is called with: what was asked for, without what nobody may ask for, and what the program gives."""
+    return {**without_injected(args, injected), **given, **dict.fromkeys(keys, key)}
+
+
 def _taken(take: Take, answer: Any, call_id: str, tool: str) -> Taken | None:
     try:
         return take(answer, call_id, tool)
     except Exception as error:  # noqa: BLE001 - of whatever stores it; the call was made
         told = f"the call was made, and its result cannot be stored: {message_of(error)}"
         raise Failed("tool_result_invalid", told) from None
-
-
-async def _stop(calling: asyncio.Future[Any]) -> None:
-    """Tell a call to stop, and wait until it has; a thread goes on, and nobody hears of it."""
-    calling.cancel()
-    with suppress(BaseException):
-        await asyncio.wait({calling})
-    if calling.done() and not calling.cancelled():
-        calling.exception()  # asked, so that it is not logged as forgotten
 
 
 def is_async(tool: BaseTool) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["is_told_to_stop", "to_its_end"]
+__all__ = ["is_end_of_caller", "is_told_to_stop", "to_its_end"]
 
 T = TypeVar("T")
 
@@ -15,6 +15,11 @@ def is_told_to_stop() -> bool:
     """Whether somebody has cancelled the task that runs here; False: a future that it awaits was cancelled alone."""
     task = asyncio.current_task()
     return task is None or task.cancelling() > 0
+
+
+def is_end_of_caller(error: BaseException) -> bool:
+    """Whether an error says that whoever called a user's function is to end; else it is what that has raised."""
+    return isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and is_told_to_stop())
 
 
 async def to_its_end(act: Coroutine[Any, Any, T]) -> T:

@@ -22,7 +22,7 @@ from langgraph_ext.engine.spec_drafts import Draft, drafted
 from langgraph_ext.engine.spec_models import identity_of
 from langgraph_ext.engine.spec_policies import HOOK_KINDS
 from langgraph_ext.engine.spec_ranges import check_ranges
-from langgraph_ext.engine.spec_tools import ReadTool, effect_of, read
+from langgraph_ext.engine.spec_tools import ReadTool, policy_faults, read
 from langgraph_ext.errors import Diagnostic, SpecInvalid
 
 __all__ = ["compile_spec"]
@@ -87,24 +87,10 @@ def _read_tools(draft: Draft, tools: list[ReadTool]) -> Iterator[Diagnostic]:
 
 
 def _check_policies(draft: Draft, tools: Iterable[ReadTool]) -> Iterator[Diagnostic]:
-    """Of tools that could be read: their effect is one, and a key that is promised is taken."""
+    """Of tools that could be read."""
     for known in tools:
         name = known.tool.name
-        policy = draft.spec.tool_policies.get(name)
-        if effect_of(known, policy) not in ("repeatable", "once", "keyed"):
-            yield Diagnostic(
-                code="effect_invalid",
-                path=known.at,
-                message="metadata['effect'] must be 'repeatable', 'once' or 'keyed'",
-            )
-        keyed = policy is not None and policy.effect == "keyed"
-        if keyed and not known.keys and effect_of(known, None) != "keyed":
-            yield Diagnostic(
-                code="keyed_without_key",
-                path=pointer("tool_policies", name, "effect"),
-                related=(known.at,),
-                message=f"{name!r} takes no idempotency key; give it an argument marked InjectedIdempotencyKey",
-            )
+        yield from policy_faults(known, draft.spec.tool_policies.get(name), pointer("tool_policies", name, "effect"))
 
 
 def _check_output(draft: Draft) -> Iterator[Diagnostic]:

@@ -13,7 +13,7 @@ from langgraph_ext.engine.spec_drafts import SUMMARY, Draft, DraftRole, name_of
 from langgraph_ext.engine.spec_policies import HOOK_KINDS, Approval, Hook, ToolPolicy
 from langgraph_ext.engine.spec_tools import ReadTool, effect_of
 
-__all__ = ["described", "hook_name", "output_schema_of"]
+__all__ = ["described", "hook_name", "output_schema_of", "told_approval"]
 
 
 def described(
@@ -50,7 +50,7 @@ def described(
             "system_prompt": spec.compaction.system_prompt,
             "model": SUMMARY if SUMMARY in draft.models else None,
         },
-        "interrupt_on": {name: _approval(each) for name, each in spec.interrupt_on.items()},
+        "interrupt_on": {name: told_approval(each) for name, each in spec.interrupt_on.items()},
         "parallel_tools": spec.parallel_tools,
         "subagents": {name: release.descriptor for name, release in subagents.items()},
     }
@@ -121,7 +121,8 @@ def _hook(hook: Hook) -> dict[str, Any]:
     return {"name": hook_name(hook), "required": hook.required}
 
 
-def _approval(approval: Approval) -> dict[str, Any]:
+def told_approval(approval: Approval) -> dict[str, Any]:
+    """An approval as plain values."""
     text = approval.description
     return {
         "allowed_decisions": sorted(approval.allowed_decisions),

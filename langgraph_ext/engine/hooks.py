@@ -11,7 +11,6 @@ answer to these messages.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -19,11 +18,11 @@ from typing import Any, NamedTuple
 
 from langchain_core.messages import BaseMessage
 
-from langgraph_ext.engine.cancelled import is_told_to_stop
+from langgraph_ext.engine.cancelled import is_end_of_caller
 from langgraph_ext.engine.in_threads import in_thread
 from langgraph_ext.ledger.texts import message_of
 
-__all__ = ["Asked", "Deny", "Named", "Replace", "ask", "behind"]
+__all__ = ["Asked", "Deny", "Named", "Replace", "ask", "behind", "check_same_call"]
 
 
 class Replace(NamedTuple):
@@ -79,7 +78,7 @@ async def ask(hooks: Sequence[Named], value: Any, fits: Callable[[Any], object])
         try:
             decided = await _ask(hook, value, fits)
         except BaseException as error:  # a user's function; whatever it raises denies
-            if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and is_told_to_stop()):
+            if is_end_of_caller(error):
                 raise
             if not hook.required:
                 decisions.append({"hook": hook.name, "decision": "failed", "error": type(error).__name__})
@@ -94,6 +93,17 @@ async def ask(hooks: Sequence[Named], value: Any, fits: Callable[[Any], object])
         if isinstance(decided, Replace):
             value = decided.value
     return Asked(value, decisions, None)
+
+
+def check_same_call(value: dict[str, Any], name: str, call_id: str) -> None:
+    """See that what a hook has made of a tool's request is a request of the same call.
+
+    Raises:
+        TypeError: It is none.
+    """
+    same = {"name": name, "id": call_id}
+    if {**same, **value} != {**same, "args": value.get("args")} or not {"id", "args"} <= value.keys():
+        raise TypeError("a tool's request has the name and the id that it had, and args")
 
 
 async def _ask(hook: Named, value: Any, fits: Callable[[Any], object]) -> Replace | Deny | None:

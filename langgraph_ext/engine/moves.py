@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from langgraph_ext.engine import slots
@@ -19,8 +20,12 @@ def error_outcome(code: str, message: str) -> dict[str, Any]:
     return {"error": {"code": code, "message": message}}
 
 
-def outcome_of(value: Any) -> dict[str, Any]:
+def outcome_of(value: Any, store: Callable[[Any, str], object] = encoded) -> dict[str, Any]:
     """A value that is an outcome: `{"value": …}` or `{"error": {"code", "message"}}`, and can be stored.
+
+    Args:
+        value: Anything.
+        store: Raises if it cannot be; by default, if it is no JSON.
 
     Raises:
         TypeError: It is none.
@@ -31,7 +36,7 @@ def outcome_of(value: Any) -> dict[str, Any]:
     error = value.get("error", {"code": "", "message": ""})
     if not isinstance(error, dict) or not {"code", "message"} <= error.keys():
         raise TypeError("an error has a code and a message")
-    encoded(value, "outcome")
+    store(value, "outcome")
     return value  # type: ignore[no-any-return]
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from langgraph_ext.engine.applying import Change, Ref, operation_of
-from langgraph_ext.engine.cancelled import is_told_to_stop
+from langgraph_ext.engine.cancelled import is_end_of_caller, is_told_to_stop
 from langgraph_ext.engine.commits import Commit, Committed, Look, RuntimeCommit
 from langgraph_ext.engine.doubts import Doubt, Resolve
 from langgraph_ext.engine.moves import error_outcome, outcome_of
@@ -189,7 +189,7 @@ class CallLoop:
         except EffectNotDone:
             change = Resolve(operation_id=operation_id)
         except BaseException as error:  # a user's function: what it raises tells nothing
-            if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and is_told_to_stop()):
+            if is_end_of_caller(error):
                 raise
             change = Doubt(operation_id=operation_id)
         return (await self._write(operation, f"reconciled:{operation_id}:{operation.tries}", change)).operation

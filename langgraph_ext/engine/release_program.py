@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -20,7 +18,7 @@ from langgraph_ext.engine.behaviours import Behaviours
 from langgraph_ext.engine.calling_models import call_model, usage_of
 from langgraph_ext.engine.calling_tools import call_tool, is_async
 from langgraph_ext.engine.contexts import messages_of
-from langgraph_ext.engine.in_threads import in_thread
+from langgraph_ext.engine.finding_out import find_out
 from langgraph_ext.engine.instructions import of_answer
 from langgraph_ext.engine.limits import limits_of
 from langgraph_ext.engine.messages import (
@@ -36,6 +34,7 @@ from langgraph_ext.engine.moves import error_outcome, outcome_of
 from langgraph_ext.engine.outcomes import Behaviour
 from langgraph_ext.engine.program import Allowed, Answered, AskedAgain, Denied, Failed
 from langgraph_ext.engine.releases import Release
+from langgraph_ext.engine.retries import retry_after
 from langgraph_ext.engine.rows import Operation, encoded
 from langgraph_ext.engine.starting import Entry
 from langgraph_ext.engine.store import Store
@@ -48,9 +47,6 @@ __all__ = ["ReleaseProgram", "entry_of"]
 
 _MAY_REPLACE = ("messages", "tools", "args")
 """What of a request a hook may make another one."""
-
-_RECONCILE_SECONDS = 60.0
-"""How long a function may look for what came of a call, where tools have no deadline."""
 
 
 def entry_of(release: Release) -> Entry:
@@ -167,25 +163,18 @@ class ReleaseProgram:
 
     async def reconcile(self, operation: Operation) -> Any:
         """Ask the tool's function, with its arguments and its idempotency key; what it returns is the tool's result."""
-        find_out = self.live.reconcile.get(operation.name)
-        if find_out is None:
+        function = self.live.reconcile.get(operation.name)
+        if function is None:
             return None
         given = dict(operation.request["args"]), operation.idempotency_key
-        async with asyncio.timeout(self._tool_seconds(operation) or _RECONCILE_SECONDS):
-            found = find_out(*given) if inspect.iscoroutinefunction(find_out) else await in_thread(find_out, *given)
-            found = await found if inspect.isawaitable(found) else found
+        found = await find_out(function, *given, self._tool_seconds(operation))
         return None if found is None else told_outcome(operation.request["id"], operation.name, found)
 
     def retry_after(self, operation: Operation, number: int, error: Exception) -> float | None:
         """Another call of what says that one may help, if the release has any (rule E23)."""
         if isinstance(error, AskedAgain):
             return 0.0
-        retry = self.spec["retry"]
-        declares = getattr(error, "is_retryable", False) is True  # as langchain-core's exceptions do
-        may_help = error.retryable if isinstance(error, Failed) else declares
-        if retry is None or number >= retry["calls"] or not may_help:
-            return None
-        return max(float(retry["wait_seconds"]), getattr(error, "after_seconds", 0.0))
+        return retry_after(self.spec["retry"], number, error)
 
     def asks_after(self, operation: Operation) -> bool:
         """As `Program.asks_after`."""
@@ -238,9 +227,7 @@ class ReleaseProgram:
                 raise TypeError(f"a request is a dict, and not a {type(value).__name__}")
             encoded(value, "request")
             if operation.kind == "tool":
-                same = {"name": operation.name, "id": operation.request["id"]}
-                if {**same, **value} != {**same, "args": value.get("args")} or not {"id", "args"} <= value.keys():
-                    raise TypeError("a tool's request has the name and the id that it had, and args")
+                hooks.check_same_call(value, operation.name, operation.request["id"])
                 fault = argument_fault(self.live.tools[operation.name], value["args"], self._injected(operation))
                 if fault is not None:
                     raise TypeError(fault)

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 
 from langgraph_ext.engine.diagnostics import pointer
 from langgraph_ext.engine.spec_drafts import BUILT_IN_VERSIONS, Draft, DraftRole, Ref, name_of
-from langgraph_ext.engine.spec_policies import HOOK_KINDS
+from langgraph_ext.engine.spec_policies import HOOK_KINDS, Hooks
 from langgraph_ext.errors import Diagnostic
 
-__all__ = ["CHECKS", "SPEC_VERSION"]
+__all__ = ["CHECKS", "SPEC_VERSION", "check_hooks"]
 
 SPEC_VERSION = 1
 
@@ -46,8 +46,13 @@ def check_names(draft: Draft) -> Iterator[Diagnostic]:
     if root is not None:
         own = _first_of_each(root.tools)
         yield from _twice("callable", [*own, *_first_of_each(executors), *_first_of_each(subagents)])
+    yield from check_hooks(draft.spec.hooks)
+
+
+def check_hooks(hooks: Hooks) -> Iterator[Diagnostic]:
+    """Within each kind a name is given once: the record of what was decided tells them apart by that."""
     for kind in HOOK_KINDS:
-        yield from _twice(f"{kind} hook", _hook_names(draft, kind))
+        yield from _twice(f"{kind} hook", _hook_names(hooks, kind))
 
 
 def check_forms(draft: Draft) -> Iterator[Diagnostic]:
@@ -208,8 +213,8 @@ def _executors(draft: Draft) -> list[Ref]:
     return [role.name for role in draft.roles if role.role == "executor"]
 
 
-def _hook_names(draft: Draft, kind: str) -> Iterator[Ref]:
-    for n, hook in enumerate(getattr(draft.spec.hooks, kind)):
+def _hook_names(hooks: Hooks, kind: str) -> Iterator[Ref]:
+    for n, hook in enumerate(getattr(hooks, kind)):
         yield Ref(hook.name or name_of(hook.call) or type(hook.call).__qualname__, pointer("hooks", kind, n))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from langchain_core.tools import BaseTool, InjectedToolArg, tool
+from langchain_core.tools import BaseTool, InjectedToolArg, InjectedToolCallId, tool
 from pydantic import BaseModel
 
 from langgraph_ext.engine.injected import InjectedIdempotencyKey
@@ -16,7 +16,7 @@ from langgraph_ext.engine.spec_drafts import DraftTool
 from langgraph_ext.engine.spec_policies import ToolPolicy
 from langgraph_ext.errors import Diagnostic
 
-__all__ = ["ReadTool", "annotations_of", "effect_of", "read"]
+__all__ = ["ReadTool", "annotations_of", "effect_of", "policy_faults", "read"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +31,8 @@ class ReadTool:
     """Arguments that a model does not give."""
     keys: tuple[str, ...]
     """Those of them that take the idempotency key."""
+    takes_call_id: bool
+    """Whether one of them is the id of the tool call."""
 
 
 def read(draft: DraftTool) -> ReadTool | list[Diagnostic]:
@@ -50,7 +52,8 @@ def read(draft: DraftTool) -> ReadTool | list[Diagnostic]:
         tool=made,
         schema=ordered({key: part for key, part in schema.items() if key not in ("title", "description")}),
         injected=frozenset(injected),
-        keys=tuple(sorted(name for name, each in injected.items() if _is_key(each))),
+        keys=tuple(sorted(name for name, each in injected.items() if _has_mark(each, InjectedIdempotencyKey))),
+        takes_call_id=any(_has_mark(each, InjectedToolCallId) for each in injected.values()),
     )
 
 
@@ -69,6 +72,30 @@ def effect_of(read: ReadTool, policy: ToolPolicy | None) -> object:
     if hints.get("readOnlyHint") is True:
         return "repeatable"
     return "keyed" if hints.get("idempotentHint") is True else "once"
+
+
+def policy_faults(read: ReadTool, policy: ToolPolicy | None, at: str) -> Iterator[Diagnostic]:
+    """Its effect is one, and a key that is promised is taken.
+
+    Args:
+        read: The tool.
+        policy: Its policy.
+        at: Where the effect of that is written.
+    """
+    if effect_of(read, policy) not in ("repeatable", "once", "keyed"):
+        yield Diagnostic(
+            code="effect_invalid",
+            path=read.at,
+            message="metadata['effect'] must be 'repeatable', 'once' or 'keyed'",
+        )
+    keyed = policy is not None and policy.effect == "keyed"
+    if keyed and not read.keys and effect_of(read, None) != "keyed":
+        yield Diagnostic(
+            code="keyed_without_key",
+            path=at,
+            related=(read.at,),
+            message=f"{read.tool.name!r} takes no idempotency key; give it an argument marked InjectedIdempotencyKey",
+        )
 
 
 def _made(raw: BaseTool | Callable[..., Any]) -> BaseTool | str:
@@ -109,7 +136,7 @@ def _injected_faults(at: str, injected: Mapping[str, Any], schema: dict[str, Any
                 path=at,
                 message=f"its schema shows {name!r} to the model, which is injected; take it out, or mark it there",
             )
-        if _is_key(injected[name]) and not {str, Any} & set(_types_in(injected[name])):
+        if _has_mark(injected[name], InjectedIdempotencyKey) and not {str, Any} & set(_types_in(injected[name])):
             yield Diagnostic(
                 code="injected_argument_type",
                 path=at,
@@ -159,8 +186,8 @@ def _is_mark(mark: Any, kind: type) -> bool:
     return isinstance(mark, kind) or (isinstance(mark, type) and issubclass(mark, kind))
 
 
-def _is_key(annotation: Any) -> bool:
-    return any(_is_mark(mark, InjectedIdempotencyKey) for mark in getattr(annotation, "__metadata__", ()))
+def _has_mark(annotation: Any, kind: type) -> bool:
+    return any(_is_mark(mark, kind) for mark in getattr(annotation, "__metadata__", ()))
 
 
 def _types_in(annotation: Any) -> tuple[Any, ...]:

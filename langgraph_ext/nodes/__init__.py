@@ -1,4 +1,4 @@
-"""Nodes: where LangGraph meets the ledger. Agent nodes need the engine, and are imported by themselves."""
+"""Nodes: where LangGraph meets the ledger. Agent and capability nodes need the engine; import them by themselves."""
 
 from langgraph_ext.database import AppTx
 from langgraph_ext.nodes.acts import AttemptInterrupted, EffectNotDone

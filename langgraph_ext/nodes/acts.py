@@ -35,7 +35,7 @@ from langgraph_ext.nodes.forked import Forked
 from langgraph_ext.nodes.place import Place
 from langgraph_ext.saver.refusals import refuse
 
-__all__ = ["Actor", "AttemptInterrupted", "EffectNotDone", "Named"]
+__all__ = ["Actor", "AttemptInterrupted", "EffectNotDone", "Named", "Wanted", "check_over"]
 
 
 class AttemptInterrupted(Exception):
@@ -61,7 +61,7 @@ class Named(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class Wanted:
     """One effect, as the body asks for it."""
 
     name: str
@@ -79,7 +79,7 @@ class Actor:
         self, place: Place, key: FrameKey, run_id: str, declared: Declared, *, authorized: bool, own_lease: bool
     ) -> None:
         self._place, self.key, self._run_id, self._declared = place, key, run_id, declared
-        self._authorized = authorized
+        self.authorized = authorized
         """Whether somebody let it repeat what is in doubt."""
         self._own_lease = own_lease
         self._fenced = Fenced(place, key)
@@ -115,44 +115,45 @@ class Actor:
         if is_async(call):
             raise InvalidArgument(f"effect {name!r}: {name_of(call)} is async; write `await frame.aonce(…)`")
         check_takes(call, f"effect {name!r}", "the key")
-        wanted = self._wanted(name, payload, part, named)
+        wanted = self.wanted(name, payload, part, named)
         receipt = self._forked.receipt(wanted)
         if receipt is not None:
-            return self._receipt(receipt)
-        begun = self._fenced.commit(self._begin(wanted))
+            return self.received(receipt)
+        begun = self._fenced.commit(self.beginning(wanted))
         if isinstance(begun, Done):
-            return self._receipt(begun.effect.receipt)
+            return self.received(begun.effect.receipt)
         if isinstance(begun, ToCall):
-            return self._called(begun.effect, call)
+            return self.called(begun.effect, call)
         if self._declared.on_unknown == "probe" and not begun.live:
             return self._probed(wanted, begun.effect, call)
-        return self._called(self._fenced.commit(self._again(begun)), call)
+        return self.called(self._fenced.commit(self._again(begun)), call)
 
     async def aonce(
         self, name: str, payload: Any, call: Callable[[str], Any], *, part: str | None, named: Named
     ) -> Any:
         """As `Frame.aonce`."""
         check_takes(call, f"effect {name!r}", "the key")
-        wanted = self._wanted(name, payload, part, named)
+        wanted = self.wanted(name, payload, part, named)
         receipt = await self._forked.areceipt(wanted)
         if receipt is not None:
-            return self._receipt(receipt)
-        begun = await self._fenced.acommit(self._begin(wanted))
+            return self.received(receipt)
+        begun = await self._fenced.acommit(self.beginning(wanted))
         if isinstance(begun, Done):
-            return self._receipt(begun.effect.receipt)
+            return self.received(begun.effect.receipt)
         if isinstance(begun, ToCall):
-            return await self._acalled(begun.effect, call)
+            return await self.acalled(begun.effect, call)
         if self._declared.on_unknown == "probe" and not begun.live:
             return await self._aprobed(wanted, begun.effect, call)
-        return await self._acalled(await self._fenced.acommit(self._again(begun)), call)
+        return await self.acalled(await self._fenced.acommit(self._again(begun)), call)
 
     # -- the call, between two commits
 
-    def _called(self, effect: Held, call: Callable[[str], Any]) -> Any:
+    def called(self, effect: Held, call: Callable[[str], Any]) -> Any:
+        """Make the call of an effect that has begun, and say how it went."""
         with self._running(effect):
             try:
                 answer = _answered(effect, call(effect.key.text))
-                receipt = self._packed(answer)
+                receipt = self.packed(answer)
             except BaseException as error:
                 with _noting(error):
                     self._settle(effect, self._failure(effect, error))
@@ -160,11 +161,12 @@ class Actor:
             self._settle(effect, partial(effects.commit, effect_id=effect.effect_id, receipt=receipt))
         return answer
 
-    async def _acalled(self, effect: Held, call: Callable[[str], Any]) -> Any:
+    async def acalled(self, effect: Held, call: Callable[[str], Any]) -> Any:
+        """As `called`."""
         with self._running(effect):
             try:
                 answer = await _awaited(call(effect.key.text))
-                receipt = self._packed(answer)
+                receipt = self.packed(answer)
             except BaseException as error:
                 with _noting(error):
                     await self._asettle(effect, self._failure(effect, error))
@@ -218,26 +220,26 @@ class Actor:
 
     # -- an effect in doubt
 
-    def _probed(self, wanted: _Wanted, effect: Held, call: Callable[[str], Any]) -> Any:
+    def _probed(self, wanted: Wanted, effect: Held, call: Callable[[str], Any]) -> Any:
         assert self._declared.probe is not None, 'on_unknown="probe" comes with one'
         try:
             answer = self._declared.probe(effect.key.text)
         except EffectNotDone:
             self._fenced.commit(partial(effects.not_happened, effect_id=effect.effect_id))
-            return self._called(self._fenced.commit(self._begin(_anew(wanted))).effect, call)
+            return self.called(self._fenced.commit(self.beginning(_anew(wanted))).effect, call)
         self._check_probed(effect, answer)
-        self._fenced.commit(partial(effects.commit, effect_id=effect.effect_id, receipt=self._packed(answer)))
+        self._fenced.commit(partial(effects.commit, effect_id=effect.effect_id, receipt=self.packed(answer)))
         return answer
 
-    async def _aprobed(self, wanted: _Wanted, effect: Held, call: Callable[[str], Any]) -> Any:
+    async def _aprobed(self, wanted: Wanted, effect: Held, call: Callable[[str], Any]) -> Any:
         assert self._declared.probe is not None, 'on_unknown="probe" comes with one'
         try:
             answer = await _awaited(self._declared.probe(effect.key.text))
         except EffectNotDone:
             await self._fenced.acommit(partial(effects.not_happened, effect_id=effect.effect_id))
-            return await self._acalled((await self._fenced.acommit(self._begin(_anew(wanted)))).effect, call)
+            return await self.acalled((await self._fenced.acommit(self.beginning(_anew(wanted)))).effect, call)
         self._check_probed(effect, answer)
-        await self._fenced.acommit(partial(effects.commit, effect_id=effect.effect_id, receipt=self._packed(answer)))
+        await self._fenced.acommit(partial(effects.commit, effect_id=effect.effect_id, receipt=self.packed(answer)))
         return answer
 
     def _check_probed(self, effect: Held, answer: Any) -> None:
@@ -258,17 +260,8 @@ class Actor:
     def _again(self, begun: InDoubt) -> Callable[..., Held]:
         """The transaction that takes an effect in doubt over, if it was declared, or authorized, to be repeated."""
         held = begun.effect
-        if begun.live:
-            refuse(
-                AdmissionError(
-                    f"effect {held.name!r} ({held.effect_id}) may still be called by attempt {held.attempt_id!r}; "
-                    "invoke again when that has ended",
-                    code="attempt_running",
-                    retryable=True,
-                    details={"effect_id": held.effect_id, "attempt_id": held.attempt_id},
-                )
-            )
-        if self._declared.on_unknown != "retry" and not self._authorized:
+        check_over(begun)
+        if self._declared.on_unknown != "retry" and not self.authorized:
             self._stop_in_doubt(
                 held,
                 f"nobody knows whether effect {held.name!r} ({held.effect_id}) happened; find out, and record it "
@@ -278,7 +271,8 @@ class Actor:
 
     # -- transactions
 
-    def _begin(self, wanted: _Wanted) -> Callable[..., Begun]:
+    def beginning(self, wanted: Wanted) -> Callable[..., Begun]:
+        """The transaction that puts an effect on record, or finds it there."""
         return partial(
             effects.begin,
             effect_id=wanted.effect_id,
@@ -291,7 +285,12 @@ class Actor:
 
     # -- what goes in and out
 
-    def _wanted(self, name: str, payload: Any, part: str | None, given: Named) -> _Wanted:
+    def wanted(self, name: str, payload: Any, part: str | None = None, given: Named | None = None) -> Wanted:
+        """An effect, looked at before anything is written.
+
+        Raises:
+            InvalidArgument: The node is declared without effects, or its name or payload is none.
+        """
         place = self._place
         if self._declared.effect is EffectClass.NONE:
             raise InvalidArgument(
@@ -303,18 +302,44 @@ class Actor:
         except TypeError as error:
             raise InvalidArgument(f"effect {name!r}: {error}; give what JSON can hold, or what names it") from error
         rounds = self.key.iteration_path
-        key = key_for(self._run_id, place.part, name, part, iteration_path=rounds, key=given.key, base=given.base_key)
-        return _Wanted(name=name, part=part, key=key, payload_digest=digest, effect_id=uuid.uuid4().hex)
+        own, base = given or (None, None)
+        key = key_for(self._run_id, place.part, name, part, iteration_path=rounds, key=own, base=base)
+        return Wanted(name=name, part=part, key=key, payload_digest=digest, effect_id=uuid.uuid4().hex)
 
-    def _packed(self, answer: Any) -> Encoded:
+    def packed(self, answer: Any) -> Encoded:
+        """An answer as a receipt.
+
+        Raises:
+            InvalidArgument: Nothing encodes it.
+        """
         return encode(answer, self._place.saver.serde, what="receipt")
 
-    def _receipt(self, receipt: Encoded | None) -> Any:
+    def received(self, receipt: Encoded | None) -> Any:
+        """What a receipt holds."""
         assert receipt is not None, "a committed effect has one"
         return value_of(receipt.type, receipt.data, self._place.saver.serde)
 
 
-def _anew(wanted: _Wanted) -> _Wanted:
+def check_over(begun: InDoubt) -> None:
+    """See that the call of an effect in doubt runs no more.
+
+    Raises:
+        AdmissionError: It may (`attempt_running`); as a signal to LangGraph.
+    """
+    held = begun.effect
+    if begun.live:
+        refuse(
+            AdmissionError(
+                f"effect {held.name!r} ({held.effect_id}) may still be called by attempt {held.attempt_id!r}; "
+                "invoke again when that has ended",
+                code="attempt_running",
+                retryable=True,
+                details={"effect_id": held.effect_id, "attempt_id": held.attempt_id},
+            )
+        )
+
+
+def _anew(wanted: Wanted) -> Wanted:
     """The same behind one that has not happened: an effect of its own."""
     return replace(wanted, effect_id=uuid.uuid4().hex)
 

@@ -8,23 +8,19 @@ from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, convert_to_messages
-from langchain_core.runnables import Runnable, RunnableConfig
 
 from langgraph_ext import canonical
 from langgraph_ext.engine import AgentRunRecord, AgentSpec, AgentStatus, ReAct, compile_spec
 from langgraph_ext.engine.release_program import entry_of
 from langgraph_ext.engine.visits import Came
 from langgraph_ext.errors import AdmissionError, AgentRunFailed, InvalidArgument
-from langgraph_ext.nodes.agent_graph import inner_graph
 from langgraph_ext.nodes.agent_tools import commands_of
-from langgraph_ext.nodes.agent_visits import AT, AgentVisit
+from langgraph_ext.nodes.agent_visits import AgentVisit
+from langgraph_ext.nodes.driven_node import DrivenNode
 from langgraph_ext.nodes.frames import Frame
 from langgraph_ext.nodes.middleware import Middlewares
 from langgraph_ext.nodes.models import with_models
-from langgraph_ext.nodes.place import here
-from langgraph_ext.nodes.wrapping import durable
 from langgraph_ext.saver import host
-from langgraph_ext.saver.definition import DECLARED
 from langgraph_ext.saver.refusals import refuse
 
 __all__ = ["AgentNode", "AgentResult"]
@@ -46,7 +42,7 @@ class AgentResult:
         return self.run.output
 
 
-class AgentNode(Runnable[Any, Any]):
+class AgentNode(DrivenNode[AgentVisit]):
     """A ReAct agent as a node: `builder.add_node(AgentNode(name="support", model=…, tools=[…]))`.
 
     It reads and appends `state["messages"]`. Each visit has one agent run, whose model answers and tool results are
@@ -83,6 +79,8 @@ class AgentNode(Runnable[Any, Any]):
         AdmissionError: A model that is named cannot be made (`model_not_made`), or LangChain is not installed
             (`extra_missing`).
     """
+
+    _KIND = "agent"
 
     def __init__(
         self,
@@ -122,63 +120,10 @@ class AgentNode(Runnable[Any, Any]):
         self.release = self._middleware.in_release(with_models(compile_spec(self.spec)))
         entry_of(self.release)  # what it asks for, and this version does not do, is told now
         self._input, self._output, self._on_failure = input, output, on_failure
-        self.func, self.afunc = self._functions()
-        for each in (self.func, self.afunc):  # another agent is another node
-            setattr(each, DECLARED, {**getattr(each, DECLARED), "release": self.release.digest})
+        self._become_durable({"release": self.release.digest}, effect="none", on_unknown="stop")
 
-    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Run the node on a state, in a graph."""
-        return self.func(input)
-
-    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """As `invoke`."""
-        return await self.afunc(input)
-
-    def _functions(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
-        """The node's body in both forms, as an attempt that is on record."""
-
-        def visit(state: Any, frame: Frame | None = None) -> Any:
-            at = self._arrive(state, frame)
-            token = AT.set(at)
-            try:
-                question = at.drive()
-                if question is not None or at.was_asked:
-                    inner_graph().invoke({"question": question})
-                while not at.has_ended:  # the inner graph had come to its end before, and was not run again
-                    question = at.drive()
-                    while question is not None:
-                        question = at.ask(question)
-            finally:
-                AT.reset(token)
-            return self._update(at, at.came())
-
-        async def avisit(state: Any, frame: Frame | None = None) -> Any:
-            at = self._arrive(state, frame)
-            token = AT.set(at)
-            try:
-                question = await at.adrive()
-                if question is not None or at.was_asked:
-                    await inner_graph().ainvoke({"question": question})
-                while not at.has_ended:
-                    question = await at.adrive()
-                    while question is not None:
-                        question = await at.aask(question)
-            finally:
-                AT.reset(token)
-            return self._update(at, await at.acame())
-
-        for each in (visit, avisit):  # two agents that one body calls are two parts of its task
-            each.__qualname__ = f"{type(self).__qualname__}.{self.name}"
-        return durable(kind="agent")(visit), durable(kind="agent")(avisit)
-
-    def _arrive(self, state: Any, frame: Frame | None) -> AgentVisit:
-        place = here()
-        if place is None:
-            raise AdmissionError(
-                f"agent node {self.name!r} runs in a graph; add it to one that is compiled with "
-                'checkpointer=LedgerSaver("runs.db"), or run its agent with AgentGraphEngine',
-                code="ledger_missing",
-            )
+    def _arrive(self, state: Any, frame: Frame | None, *, in_loop: bool) -> AgentVisit:
+        place = self._place("run its agent with AgentGraphEngine")
         if place.durability != "exit" and not place.saver.loops.has(place.thread_id, place.checkpoint_ns):
             refuse(
                 AdmissionError(
@@ -203,7 +148,13 @@ class AgentNode(Runnable[Any, Any]):
             )
         return convert_to_messages(given)
 
-    def _update(self, at: AgentVisit, came: Came) -> Any:
+    def _update(self, at: AgentVisit) -> Any:
+        return self._made(at, at.came())
+
+    async def _aupdate(self, at: AgentVisit) -> Any:
+        return self._made(at, await at.acame())
+
+    def _made(self, at: AgentVisit, came: Came) -> Any:
         """What the node returns; with commands of its tools, if there are any.
 
         Raises:

@@ -1,7 +1,6 @@
 """Agent visits: how one attempt of an agent node drives its agent run, and what it asks for it (rules A1 to A5).
 
-A visit has one agent run, whatever it is interrupted by: its key is made of thread, checkpoint and task. `AT` leads
-from the inner graph's nodes (agent_graph.py) to the attempt that they run in.
+A visit has one agent run, whatever it is interrupted by: its key is made of thread, checkpoint and task.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -17,7 +15,6 @@ from urllib.parse import quote
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import GraphInterrupt
 from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 
@@ -35,17 +32,23 @@ from langgraph_ext.ledger.agent_threads import beginning_of_keys
 from langgraph_ext.ledger.frames import check_frame
 from langgraph_ext.ledger.runs import Parent
 from langgraph_ext.nodes.agent_events import telling
-from langgraph_ext.nodes.agent_questions import Question, doubt_of, of_doubt, of_request, read_answer
 from langgraph_ext.nodes.agent_tools import injecting, taking
 from langgraph_ext.nodes.frames import Frame
 from langgraph_ext.nodes.place import Place
+from langgraph_ext.nodes.questions import (
+    Question,
+    again,
+    doubt_of,
+    drain,
+    of_doubt,
+    of_request,
+    read_answer,
+    was_shown,
+)
 from langgraph_ext.saver import host
 from langgraph_ext.saver.refusals import refused
 
-__all__ = ["AT", "AgentVisit"]
-
-_PAGE = 200
-"""Questions that are read at a time."""
+__all__ = ["AgentVisit"]
 
 
 class AgentVisit:
@@ -80,7 +83,7 @@ class AgentVisit:
         self._ids = {each.id for each in self._given.messages if each.id is not None}
         self._named = _named(name, place, frame, self._given)
         self.serde = place.saver.serde
-        called_with = _called_with(place.config)
+        called_with = place.called_with
         runtime = get_runtime()
         self._write = runtime.stream_writer if host.streams_custom(runtime) else None
         inject = injecting(state, called_with, runtime)
@@ -129,7 +132,7 @@ class AgentVisit:
         asks_of_doubt = question["kind"] == "doubt"
         found = engine.doubts(agent_run_id) if asks_of_doubt else engine.requests(agent_run_id, pending=True)
         if not self._is_open(question, found):
-            _drain(question)
+            drain(question)
             return None
         value = interrupt(question)
         try:
@@ -139,7 +142,7 @@ class AgentVisit:
             else:
                 self.engine.answer(question["agent_run_id"], question["request_id"], read)
         except (InvalidArgument, ConflictError) as error:
-            return _again(question, error)
+            return again(question, error)
         return None
 
     # -- async
@@ -173,7 +176,7 @@ class AgentVisit:
         asks_of_doubt = question["kind"] == "doubt"
         found = await (engine.adoubts(agent_run_id) if asks_of_doubt else engine.arequests(agent_run_id, pending=True))
         if not self._is_open(question, found):
-            _drain(question)
+            drain(question)
             return None
         value = interrupt(question)
         try:
@@ -183,7 +186,7 @@ class AgentVisit:
             else:
                 await self.engine.aanswer(question["agent_run_id"], question["request_id"], read)
         except (InvalidArgument, ConflictError) as error:
-            return _again(question, error)
+            return again(question, error)
         return None
 
     async def _driven(self, agent_run_id: str) -> AgentRunRecord:
@@ -221,21 +224,8 @@ class AgentVisit:
         return of_doubt(doubts[0], self._name)
 
     def _was_shown(self, question: Question) -> bool:
-        """Whether a question of the agent run's has come to the record of the graph's before."""
         run_id = self._frame.run_id if self._frame is not None else None
-        after: str | None = None
-        while True:
-            page = self._ledger.interrupts(
-                thread_id=self._thread_id, run_id=run_id, kind=question["kind"], limit=_PAGE, after=after
-            )
-            if any(
-                isinstance(each.value, Mapping) and each.value.get("request_id") == question["request_id"]
-                for each in page
-            ):
-                return True
-            if len(page) < _PAGE:
-                return False
-            after = page[-1].interrupt_id
+        return was_shown(self._ledger, self._thread_id, run_id, question)
 
     def _is_open(self, question: Question, found: Sequence[Any]) -> bool:
         """Whether nobody has answered a question yet, in whichever process: it is among those that are open."""
@@ -277,28 +267,3 @@ def _visit(place: Place, frame: Frame, caller: Caller) -> Visit:
         place=(place.checkpoint_ns, place.checkpoint_id),
         caller=caller,
     )
-
-
-AT: ContextVar[AgentVisit] = ContextVar("langgraph_ext_agent_visit")
-"""The attempt that an inner graph's node runs in."""
-
-
-def _drain(question: Question) -> None:
-    """Take what somebody has resumed with, and do nothing with it: its question was answered before (rule A2)."""
-    try:
-        interrupt(question)
-    except GraphInterrupt:
-        return
-
-
-def _again(question: Question, error: LangGraphExtError) -> Question | None:
-    """What is asked again, with what was wrong with the answer; None if somebody else has answered meanwhile."""
-    if isinstance(error, ConflictError):
-        return None
-    return {**question, "error": str(error.args[0])}
-
-
-def _called_with(config: RunnableConfig) -> RunnableConfig:
-    """A node's config, for what its agent calls: tokens and events belong to the node."""
-    kept = ("tags", "metadata", "callbacks", "configurable", "recursion_limit", "max_concurrency")
-    return {name: config[name] for name in kept if name in config}  # type: ignore[return-value, literal-required]

@@ -55,6 +55,12 @@ class Place:
         """Thread, checkpoint and id of the task."""
         return self.thread_id, self.checkpoint_id, self.task_id
 
+    @property
+    def called_with(self) -> RunnableConfig:
+        """The node's config, for what it calls: tokens and events belong to the node."""
+        kept = ("tags", "metadata", "callbacks", "configurable", "recursion_limit", "max_concurrency")
+        return {name: self.config[name] for name in kept if name in self.config}  # type: ignore[return-value, literal-required]
+
     def is_of(self, body: object) -> bool:
         """Whether this call is the task's, and not one that its function makes."""
         return host.is_its_own(self.config, body) and self.now.is_first_of_its_own()

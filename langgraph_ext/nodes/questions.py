@@ -1,6 +1,6 @@
-"""Agent questions: what an agent node asks a person for its agent run, and how the answer gets to that (rules A2, A3).
+"""Questions: what an agent node, or a capability node, asks a person, and how the answer gets there (rules A2, A3).
 
-A question is the payload of a LangGraph interrupt: a request of the agent's, or a call of which nobody knows whether it
+A question is the payload of a LangGraph interrupt: what is to be approved, or a call of which nobody knows whether it
 did anything, in LangChain's human-in-the-loop shape. It has a `request_id`, and is answered for that one only.
 """
 
@@ -9,12 +9,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from langgraph_ext.engine import OperationRecord, RequestRecord
-from langgraph_ext.errors import InvalidArgument
+from langgraph.errors import GraphInterrupt
+from langgraph.types import interrupt
 
-__all__ = ["Doubted", "Question", "doubt_of", "of_doubt", "of_request", "read_answer"]
+from langgraph_ext.engine import OperationRecord, RequestRecord
+from langgraph_ext.errors import ConflictError, InvalidArgument, LangGraphExtError
+from langgraph_ext.ledger import RunLedger
+
+__all__ = [
+    "Doubted",
+    "Question",
+    "again",
+    "asked_of_doubt",
+    "doubt_of",
+    "drain",
+    "of_doubt",
+    "of_request",
+    "read_answer",
+    "was_shown",
+]
 
 Question = dict[str, Any]
+
+_PAGE = 200
+"""Questions that are read at a time."""
 
 _DECIDES = ("approve", "reject", "respond")
 
@@ -39,27 +57,32 @@ def of_request(request: RequestRecord, agent: str) -> Question:
 
 
 def of_doubt(operation: OperationRecord, agent: str) -> Question:
-    """The question what came of a call of which nobody knows.
-
-    `respond`: it was done, and the message is what the tool would have returned. `approve`: it was not, or may be done
-    again: it is called again, with the same idempotency key. `reject`: nobody knows; it is not called again, and the
-    model is told.
-    """
-    told = (
-        f"Nobody knows whether this call of {operation.name} was made: it was interrupted. Find out. Respond with its "
-        "result if it was; approve to call it again, with the same idempotency key; reject to leave it at that."
-    )
-    args = operation.request["args"]
+    """The question what came of a call of which nobody knows; if it is rejected, the model is told."""
     return {
         "kind": "doubt",
         "request_id": doubt_of(operation),
         "agent": agent,
         "agent_run_id": operation.agent_run_id,
         "operation_id": operation.operation_id,
-        "idempotency_key": operation.idempotency_key,
-        "action_requests": [{"name": operation.name, "args": args, "description": told}],
-        "review_configs": [{"action_name": operation.name, "allowed_decisions": list(_DECIDES)}],
-        "tool_call_ids": [operation.request["id"]],
+        **asked_of_doubt(operation.name, operation.request["args"], operation.request["id"], operation.idempotency_key),
+    }
+
+
+def asked_of_doubt(name: str, args: Any, call_id: str, key: str) -> Question:
+    """What is asked of a call of which nobody knows.
+
+    `respond`: it was done, and the message is what it would have returned. `approve`: it was not, or may be done
+    again: it is called again, with the same idempotency key. `reject`: nobody knows; it is not called again.
+    """
+    told = (
+        f"Nobody knows whether this call of {name} was made: it was interrupted. Find out. Respond with its "
+        "result if it was; approve to call it again, with the same idempotency key; reject to leave it at that."
+    )
+    return {
+        "idempotency_key": key,
+        "action_requests": [{"name": name, "args": args, "description": told}],
+        "review_configs": [{"action_name": name, "allowed_decisions": list(_DECIDES)}],
+        "tool_call_ids": [call_id],
     }
 
 
@@ -109,3 +132,39 @@ def read_answer(question: Question, value: Any, was_shown: Callable[[], bool]) -
     if kind == "respond":
         return Doubted(True, decision["message"])
     return Doubted(False) if kind == "approve" else Doubted(None)
+
+
+def was_shown(ledger: RunLedger, thread_id: str, run_id: str | None, question: Question) -> bool:
+    """Whether a question has come to the record of the graph's before.
+
+    Args:
+        ledger: The graph's.
+        thread_id: Its thread.
+        run_id: Its run, if that is known.
+        question: What is asked.
+    """
+    after: str | None = None
+    while True:
+        page = ledger.interrupts(thread_id=thread_id, run_id=run_id, kind=question["kind"], limit=_PAGE, after=after)
+        if any(
+            isinstance(each.value, Mapping) and each.value.get("request_id") == question["request_id"] for each in page
+        ):
+            return True
+        if len(page) < _PAGE:
+            return False
+        after = page[-1].interrupt_id
+
+
+def drain(question: Question) -> None:
+    """Take what somebody has resumed with, and do nothing with it: its question was answered before (rule A2)."""
+    try:
+        interrupt(question)
+    except GraphInterrupt:
+        return
+
+
+def again(question: Question, error: LangGraphExtError) -> Question | None:
+    """What is asked again, with what was wrong with the answer; None if somebody else has answered meanwhile."""
+    if isinstance(error, ConflictError):
+        return None
+    return {**question, "error": str(error.args[0])}
