@@ -77,9 +77,14 @@ def waiting(tx: Tx, thread_id: str, run: int | None, *, root_id: str | None = No
     return tx.maybe("inbox_waiting", thread_id=thread_id, run=run, root_id=root_id)
 
 
-def may_finish(asked: Row, at: At) -> bool:
-    """Whether a run that was asked to end may finish the step that it was asked in, and this is that step."""
-    return bool(asked["mode"] == CancelMode.AFTER_BATCH and at.checkpoint_id <= asked["at_id"])
+def may_finish(asked: Row, checkpoint_id: str) -> bool:
+    """Whether a run that was asked to end may finish the step that it was asked in, and this is that step.
+
+    Args:
+        asked: What was asked.
+        checkpoint_id: The checkpoint that the step executes: that of the innermost graph.
+    """
+    return bool(asked["mode"] == CancelMode.AFTER_BATCH and checkpoint_id <= asked["at_id"])
 
 
 def see_to(tx: Tx, run: int, at: At) -> bool:

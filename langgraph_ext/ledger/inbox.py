@@ -51,14 +51,13 @@ def add(
     now_us: int,
 ) -> None:
     """Put an entry into a run's inbox, with the event that says so; a message itself does not stand in that."""
-    head = tx.maybe("place_newest", thread_id=run["thread_id"])
     tx.run(
         "inbox_add",
         run=run["run"],
         thread_id=run["thread_id"],
         kind=kind,
         mode=mode,
-        at_id=run["last_id"] if head is None else head["checkpoint_id"],
+        at_id=_at(tx, run),
         reason=reason,
         value_type=None if message is None else message.type,
         value=None if message is None else message.data,
@@ -74,6 +73,16 @@ def add(
         details={} if mode is None else {"mode": str(mode), "words": reason},
         stored_us=now_us,
     )
+
+
+def _at(tx: Tx, run: Row) -> str:
+    """The newest checkpoint that is being executed: of the step of the innermost graph, as far as it is stored."""
+    head = tx.maybe("place_newest", thread_id=run["thread_id"])
+    if head is None:
+        return str(run["last_id"])
+    root_id = head["checkpoint_id"]
+    inside = tx.one("place_newest_inside", thread_id=run["thread_id"], root_id=root_id)["checkpoint_id"]
+    return str(max(root_id, inside or ""))
 
 
 def ask_to_steer(run_id: str, message: Encoded, now_us: int) -> Callable[[Tx], None]:

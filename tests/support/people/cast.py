@@ -60,8 +60,14 @@ class Cast:
             child.say((folder, intents))
 
     def acted(self) -> list[Act]:
-        """What they have done, when they are done."""
-        return [act for child in self._people for act in child.told(_PATIENCE_SECONDS)]
+        """What they have done, when they are done.
+
+        Raises:
+            AssertionError: One was told what nobody may be told.
+        """
+        told = [child.told(_PATIENCE_SECONDS) for child in self._people]
+        assert all(isinstance(each, list) for each in told), told
+        return [act for each in told for act in each]
 
     def let_work(self, given: Work) -> Worked:
         """Let a worker work to its end."""
