@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from langgraph_ext import RunLedger
-from langgraph_ext.ledger import Dimension, Interrupt
+from langgraph_ext.ledger import Dimension, Event, Interrupt
 from langgraph_ext.ledger.records import InboxKind
 from tests.support.models import dispatches
 from tests.support.people.graph import QUESTIONS, effects_of, model_log_of
@@ -20,7 +20,10 @@ __all__ = ["findings"]
 _CODES = {"done", "asks", "budget_exhausted", "cancelled", "drained"}
 """What an invocation may come to."""
 
-_NO_MORE = {"attempt.started", "attempt.resumed", "interrupt.requested", "interrupt.answered", "run.resumed"}
+_BEGINNINGS = {"attempt.started", "attempt.resumed"}
+"""Events that a run has no more of when somebody has asked it to end."""
+
+_NO_MORE = _BEGINNINGS | {"interrupt.requested", "interrupt.answered", "run.resumed"}
 """Events that a run has no more of when it was cancelled."""
 
 _TOKENS_OF_A_CALL = 15
@@ -176,12 +179,18 @@ def _of_cancelling(told: _Told) -> Iterator[str]:
         yield f"asked to end: {asked}, in the inbox: {entries}"
     if told.succeeded == any(each.consumed_at is not None for each in entries):
         yield f"the run is {told.status}, and in its inbox is {entries}"
-    ended = next((event for event in told.events if event.name == "run.cancelled"), None)
-    if ended is not None:
-        late = [event.name for event in told.events if event.cursor > ended.cursor and event.name in _NO_MORE]
-        late += [f"call of {call.node}" for call in told.calls if call.started_at > ended.at]
-        if late:
-            yield f"behind its end the cancelled run has {late}"
+    for name, no_more in (("run.cancel_requested", _BEGINNINGS), ("run.cancelled", _NO_MORE)):
+        for event in told.events:
+            if event.name == name and (late := _late(told, event, no_more)):
+                yield f"behind {name} {event.details} the run has {late}"
+
+
+def _late(told: _Told, then: Event, no_more: set[str]) -> list[str]:
+    """What has begun behind an event, and may not; in the step in which a cancel finds its run, what its mode says."""
+    late = [event for event in told.events if event.cursor > then.cursor and event.name in no_more]
+    if then.details.get("mode") == "after_batch":
+        return [] if len({event.checkpoint_id for event in late}) <= 1 else [event.name for event in late]
+    return [event.name for event in late] + [f"call of {call.node}" for call in told.calls if call.started_at > then.at]
 
 
 # -- no limit is lost, or doubled
