@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from langgraph_ext import RunLedger
 from langgraph_ext.database import open_database
-from langgraph_ext.errors import LangGraphExtError
+from langgraph_ext.errors import ConflictError, LangGraphExtError
 from langgraph_ext.ledger import Interrupt
 from tests.support.people.clock import PEOPLE, Clock
 
@@ -113,10 +114,16 @@ class _Person:
             return self._tried(kind, {"message": word}, lambda: self._ledger.steer(run_id, word))
         if kind == "cancel":
             asked = {"mode": intent.mode, "reason": word}
-            return self._tried(kind, asked, lambda: self._ledger.cancel(run_id, **asked))  # type: ignore[arg-type]
+            return self._tried(kind, asked, lambda: self._cancel_twice(run_id, asked))
         turns, tokens = 1 + int(intent.dice * 12), 9_000 + int(intent.dice * 10_000)
         limit = {"turns": turns} if kind == "raise turns" else {"tokens": tokens}
         return self._tried(kind, limit, lambda: self._ledger.raise_budget(run_id, **limit))
+
+    def _cancel_twice(self, run_id: str, asked: dict[str, Any]) -> None:
+        """Asked again, nothing changes."""
+        self._ledger.cancel(run_id, **asked)
+        with suppress(ConflictError):  # it has ended otherwise meanwhile
+            self._ledger.cancel(run_id, **asked)
 
     def _answers(self, run_id: str, intent: Intent, word: str) -> dict[str, str]:
         if intent.kind == "answer again":
