@@ -439,11 +439,11 @@ class RunLedger(Spending, Closing):
 
         Args:
             run_id: The run.
-            message: Any JSON, or what the serde encodes.
+            message: Any JSON, or what the serde encodes; 2 MiB.
 
         Raises:
             ConflictError: The run has ended (`run_closed`).
-            InvalidArgument: The message cannot be encoded.
+            InvalidArgument: The message cannot be encoded, or is too long.
         """
         packed = encode(message, self._serde, what="message")
         self.database.transact(inbox.ask_to_steer(run_id, packed, self.database.clock_us()))
