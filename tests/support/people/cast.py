@@ -119,7 +119,7 @@ def _warm(folder: Path) -> None:
         with Clock.of(str(folder / form)) as clock:
             for number in range(len(PEOPLE)):
                 clock.is_done(number)
-        work(Work(str(folder / form), 0, 0, form, "sync", 2, None))
+        work(Work(str(folder / form), 0, 0, form, "sync", 2, True, None))
 
 
 def _worked(given: Work) -> Worked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -60,6 +61,8 @@ class Act:
     details: dict[str, Any] = field(default_factory=dict)
     words: str = ""
     """Of the refusal; so are the details."""
+    ended: float = field(default_factory=time.time, compare=False)
+    """When it was told: seconds since the epoch."""
 
     @property
     def accepted(self) -> bool:
@@ -129,7 +132,9 @@ class _Person:
         if intent.kind == "answer again":
             told = list(self._told.items())
             return dict(_one_of(told, intent.dice))
-        asked = self._ledger.interrupts(run_id=run_id, pending=None if intent.kind == "answer late" else True)
+        asked = self._ledger.interrupts(run_id=run_id)
+        if intent.kind != "answer late":
+            asked = [each for each in asked if each.status == "pending"] or asked
         if intent.kind == "answer all":
             return {each.interrupt_id: word for each in asked}
         chosen: list[Interrupt] = _one_of(asked, intent.dice)

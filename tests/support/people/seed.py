@@ -17,6 +17,9 @@ __all__ = ["Played", "Story", "play", "story_of"]
 _LAST_POINT = {"before": 30, "after": 30, "between": 150}
 """Of a kind of points: about as many as a worker passes whom nobody disturbs, or fewer."""
 
+_ATTACHED = 0.85
+"""Of so many stories, the graph is attached."""
+
 _CANCELLING = {(): 9, (0,): 1, (1,): 1, (0, 1): 2}
 """Who cancels the run, and how often as against the others."""
 
@@ -30,6 +33,8 @@ class Story:
     durability: str
     turns: int
     """What the run may use at first."""
+    attached: bool
+    """Else it has no budget, and no lease but those of its durable nodes."""
     kills: Sequence[Kill]
     """One for each worker but the last."""
     rests: Sequence[bool]
@@ -60,7 +65,8 @@ class Played:
         """What was found, who did what, and how to play it alone."""
         story = self.story
         lines = [f"seed {story.seed}: python -m tests.support.people {story.seed}", *(f"  {each}" for each in found)]
-        lines.append(f"  {story.form}, durability {story.durability}, {story.turns} turns at first")
+        bounds = f"{story.turns} turns at first" if story.attached else "not attached"
+        lines.append(f"  {story.form}, durability {story.durability}, {bounds}")
         for number, worker in enumerate(self.workers):
             died = f"died {story.kills[number].kind} {story.kills[number].at}" if worker.killed else "came to its end"
             lines.append(f"  worker {number} {died}; {worker.said}")
@@ -78,6 +84,7 @@ def story_of(seed: int) -> Story:
         form=dice.choice(("sync", "async")),
         durability=dice.choice(("sync", "async")),
         turns=dice.randrange(1, 6),
+        attached=dice.random() < _ATTACHED,
         kills=[Kill(kind, dice.randrange(1, 1 + _LAST_POINT[kind])) for kind in kinds],
         rests=[dice.random() < 0.3 for _ in kinds],
         wanted=[intents(seed, number, cancels=number in cancelling) for number in range(len(PEOPLE))],
@@ -96,7 +103,7 @@ def play(story: Story, cast: Cast, folder: Path, empty: Path) -> Played:
     workers: list[Worked] = []
     with Clock.of(str(folder)) as clock:
         for number, kill in enumerate((*story.kills, None)):
-            given = (str(folder), story.seed, number, story.form, story.durability, story.turns)
+            given = (str(folder), story.seed, number, story.form, story.durability, story.turns, story.attached)
             workers.append(cast.let_work(Work(*given, kill)))
             if not workers[-1].killed:
                 break

@@ -183,14 +183,18 @@ def _of_cancelling(told: _Told) -> Iterator[str]:
         for event in told.events:
             if event.name == name and (late := _late(told, event, no_more)):
                 yield f"behind {name} {event.details} the run has {late}"
+    first = min((act.ended for act in asked), default=None)
+    called = [call.node for call in told.calls if first is not None and call.started_at.timestamp() > first]
+    if called and entries[0].mode != "after_batch":
+        yield f"behind {entries[0]} models were called by {called}"
 
 
 def _late(told: _Told, then: Event, no_more: set[str]) -> list[str]:
     """What has begun behind an event, and may not; in the step in which a cancel finds its run, what its mode says."""
     late = [event for event in told.events if event.cursor > then.cursor and event.name in no_more]
-    if then.details.get("mode") == "after_batch":
-        return [] if len({event.checkpoint_id for event in late}) <= 1 else [event.name for event in late]
-    return [event.name for event in late] + [f"call of {call.node}" for call in told.calls if call.started_at > then.at]
+    if then.details.get("mode") == "after_batch" and len({event.checkpoint_id for event in late}) <= 1:
+        return []
+    return [event.name for event in late]
 
 
 # -- no limit is lost, or doubled
@@ -214,6 +218,8 @@ def _of_limits(told: _Told) -> Iterator[str]:
 
 
 def _of_calls(told: _Told) -> Iterator[str]:
+    if not told.played.story.attached:
+        return  # nobody is told of them
     turns, tokens = told.usage.spent[Dimension.TURNS], told.usage.spent[Dimension.TOKENS]
     settled = sum(call.status == "settled" for call in told.calls)
     if (turns.known, turns.reserved, told.usage.open_calls) != (settled, len(told.calls) - settled, 0):

@@ -56,6 +56,7 @@ class Work:
     form: str
     durability: str
     turns: int
+    attached: bool
     kill: Kill | None
 
 
@@ -92,8 +93,9 @@ def _ticking(points: Points, clock: Clock) -> type[WriteConnection]:
 class _Worker:
     def __init__(self, given: Work, saver: LedgerSaver, clock: Clock) -> None:
         self._given, self._saver, self._ledger, self._clock = given, saver, saver.ledger, clock
-        graph = build(saver, given.folder, given.form)
-        self._app = with_ledger(graph, budget=Budget(turns=given.turns, tokens=TOKENS))
+        self._app = build(saver, given.folder, given.form)
+        if given.attached:
+            self._app = with_ledger(self._app, budget=Budget(turns=given.turns, tokens=TOKENS))
         self._dice = Random(f"{given.seed}: worker {given.number}")
 
     def run(self) -> dict[str, Any]:
@@ -125,8 +127,8 @@ class _Worker:
         return "asks" if "__interrupt__" in found else "done"
 
     def _on(self) -> Any:
-        """Go on, in one of the ways that there are."""
-        if self._dice.random() < 0.5:
+        """Go on, in one of the ways that there are; one alone takes answers to a graph that is not attached."""
+        if self._given.attached and self._dice.random() < 0.5:
             return None
         try:
             return self._ledger.resume_command("t")
