@@ -40,10 +40,11 @@ def others(acts: Acts) -> Iterator[RunLedger]:
         yield ledger
 
 
-def app_of(saver: LedgerSaver, node: Any) -> Any:
-    """The agent's node, and one behind it; attached."""
+def app_of(saver: LedgerSaver, node: Any, attached: bool = True) -> Any:
+    """The agent's node, and one behind it."""
     builder: Any = StateGraph(MessagesState).add_node(node).add_node("behind", lambda state: {})
-    return with_ledger(builder.add_edge(START, node.name).add_edge(node.name, "behind").compile(checkpointer=saver))
+    app = builder.add_edge(START, node.name).add_edge(node.name, "behind").compile(checkpointer=saver)
+    return with_ledger(app) if attached else app
 
 
 def clerk(notes: Notes, *script: Any, act: Any = str, **options: Any) -> AgentNode:
@@ -72,8 +73,9 @@ def agent_of(acts: Acts) -> AgentRunRecord:
 
 @pytest.mark.parametrize("mode", ["now", "after_call"])
 @pytest.mark.parametrize(("where", "done"), [("model", []), ("tool", [("t", 1)])])
+@pytest.mark.parametrize("attached", [True, False], ids=["attached", "plain"])
 def test_l45_an_agent_at_work_stops_with_the_run_of_its_graph(
-    acts: Acts, others: RunLedger, mode: str, where: str, done: list[Any]
+    acts: Acts, others: RunLedger, mode: str, where: str, done: list[Any], attached: bool
 ) -> None:
     """Behind the call in which it is asked nothing more is called, and the next turn's history is a valid one."""
     notes, asked = Notes(), iter([0])
@@ -85,7 +87,7 @@ def test_l45_an_agent_at_work_stops_with_the_run_of_its_graph(
 
     during = cancel if where == "model" else None
     node = clerk(notes, call("t", {"x": 1}, during=during), "done", act=str if during else cancel)
-    app = app_of(acts.saver, node)
+    app = app_of(acts.saver, node, attached)
     with pytest.raises(AdmissionError) as refused:
         acts.run(app, go("go"))
 
