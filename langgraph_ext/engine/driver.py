@@ -23,7 +23,7 @@ from langgraph_ext.engine.control import Close, Finish, Succeed
 from langgraph_ext.engine.operations import CallLoop, has_work, loss_of
 from langgraph_ext.engine.program import Program
 from langgraph_ext.engine.recovery import check, take_over
-from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Tree, read_tree
+from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Stop, Tree, read_tree
 from langgraph_ext.engine.runtimes import Runtime, Seen, refresh
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState
 from langgraph_ext.engine.store import Store
@@ -31,6 +31,7 @@ from langgraph_ext.engine.task_changes import EndTask
 from langgraph_ext.engine.tickets import DEADLINE
 from langgraph_ext.errors import ConflictError
 from langgraph_ext.ledger import leases
+from langgraph_ext.ledger.records import CancelMode
 
 __all__ = ["Driver", "has_something_to_do"]
 
@@ -142,7 +143,7 @@ class Driver:
             if await self._control(tree):
                 continue
             self._start_loops(tree, ahead)
-            if runtime is not None:
+            if runtime is not None and tree.stop is None:
                 ends = self._ends_at_once and _is_first(runtime.task, tree.root)
                 commit = self._commit_and_end if ends else self._commit
                 activation = Activation(commit, self._program, runtime, self._refreshed, self._look)
@@ -196,8 +197,8 @@ class Driver:
             if output is not None:  # committed before whatever else would end it
                 await self._stop_calls(root, tree)
                 return await self._end(root, Succeed(agent_run_id=root.agent_run_id, output=output["value"]))
-            if tree.stop is not None:
-                return await self._close(root, STOPPED, tree.stop)
+            if tree.stop is not None and not self._finishes(tree, tree.stop):
+                return await self._close(root, STOPPED, tree.stop.reason)
             for run in sorted(tree.runs.values(), key=lambda each: not each.is_root):
                 if run.status is AgentStatus.RUNNING and run.is_late(self._store.clock_us()):
                     return await self._close(run, DEADLINE, "")
@@ -206,6 +207,12 @@ class Driver:
             await self._stop_calls(run, tree)
             await self._end(run, Finish(agent_run_id=run.agent_run_id))
         return bool(closing)
+
+    def _finishes(self, tree: Tree, stop: Stop) -> bool:
+        """Whether something of a tree that is to stop may come to its end first, as it was asked (see `CancelMode`)."""
+        if stop.mode is CancelMode.NOW:
+            return False
+        return bool(self._loops) or any(_goes_on(tree, each) for each in tree.operations.values())
 
     async def _stop_calls(self, run: AgentRun, tree: Tree) -> None:
         """End the loops of an agent run. A call whose loop was told to stop beside it is lost: nobody makes it."""
@@ -245,8 +252,8 @@ class Driver:
                 if not is_new:  # somebody has said what a function looks for still
                     self._loops[operation.operation_id].cancel()
             is_dispatched = operation.state is OperationState.DISPATCHED and operation.operation_id in self._to_call
-            may_begin = _may_begin(tree, operation) or is_dispatched
-            if is_new and may_begin and run.status is AgentStatus.RUNNING:
+            begins = _may_begin if tree.stop is None else _goes_on
+            if is_new and (is_dispatched or begins(tree, operation)) and run.status is AgentStatus.RUNNING:
                 self._to_call.discard(operation.operation_id)
                 read = ahead.get(operation.operation_id)
                 loop = asyncio.ensure_future(self._run_loop(operation, is_dispatched=is_dispatched, ahead=read))
@@ -348,6 +355,12 @@ def _may_begin(tree: Tree, operation: Operation) -> bool:
     """Whether a loop has something to do for it; nothing is called where a person decides on a limit."""
     calls = operation.state in (OperationState.PREPARED, OperationState.READY)
     return has_work(operation) and not (calls and tree.holds(operation))
+
+
+def _goes_on(tree: Tree, operation: Operation) -> bool:
+    """Whether an operation begins though its tree is to stop: of a batch, if that may be finished, the other calls."""
+    is_finished = tree.stop is not None and tree.stop.mode is CancelMode.AFTER_BATCH
+    return is_finished and operation.kind == "tool" and _may_begin(tree, operation)
 
 
 def _first_ready(tree: Tree) -> AgentTask | None:

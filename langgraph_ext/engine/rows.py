@@ -12,6 +12,7 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState, TicketState
 from langgraph_ext.errors import NotFound
 from langgraph_ext.ledger.agent_threads import thread_of
+from langgraph_ext.ledger.records import CancelMode
 
 __all__ = [
     "AgentRun",
@@ -232,6 +233,14 @@ _OPERATION = _Reader(Operation._fields, "request", "before", "raw", "after", "ou
 _TICKET = _Reader(Ticket._fields, state=TicketState)
 
 
+class Stop(NamedTuple):
+    """What somebody has asked of a tree that is to end."""
+
+    reason: str
+    """Empty if they did not say."""
+    mode: CancelMode
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
     """A root agent run and what belongs to it, at one read point: of its operations, those that are not consumed."""
@@ -242,8 +251,8 @@ class Tree:
     operations: dict[str, Operation]
     tickets: dict[str, Ticket]
     """By operation."""
-    stop: str | None
-    """Why it is to stop, if somebody has asked for that; "" if they did not say."""
+    stop: Stop | None
+    """That it is to stop, if somebody has asked for it, and nobody has seen to that."""
     held: frozenset[str] = frozenset()
     """Agent runs in which nothing more is called before a person has decided on a limit."""
 
@@ -308,7 +317,7 @@ def read_tree(tx: Tx, root_id: str, *, whole: bool = True) -> Tree:
     )
 
 
-def _stop(tx: Tx, root: AgentRun) -> str | None:
+def _stop(tx: Tx, root: AgentRun) -> Stop | None:
     """A cancel that nobody has seen to."""
     asked = tx.maybe("inbox_waiting", thread_id=thread_of(root.agent_run_id), run=root.run, root_id=None)
-    return None if asked is None else asked["reason"] or ""
+    return None if asked is None else Stop(asked["reason"] or "", CancelMode(asked["mode"]))

@@ -325,7 +325,7 @@ def _stopped(tx: Tx, entry: Entry, run: int) -> Refused | None:
     """Whether somebody has cancelled the run; if it was only asked to end, it does now (rules L17, L18)."""
     asked = control.waiting(tx, entry.thread_id, run)
     if asked is not None:
-        if control.may_finish(asked, entry.at):
+        if control.may_finish(asked, entry.anchors[-1][1]):
             return None
         control.see_to(tx, run, entry.at)
     if not runs.is_cancelled(tx, run):

@@ -52,7 +52,7 @@ def encode(value: Any, serde: Serde | None, *, where: str = "answer") -> Answer:
     """A value, ready to be stored: as JSON, which anybody can read, if that gives it back; else as the serde has it.
 
     Raises:
-        InvalidArgument: It is no JSON, and there is no serde that encodes it.
+        InvalidArgument: It is no JSON, and the serde, if there is one that encodes, cannot encode it.
     """
     dumps = getattr(serde, "dumps_typed", None)
     json, why = None, f"{where} would not come back from JSON as it is"
@@ -67,7 +67,10 @@ def encode(value: Any, serde: Serde | None, *, where: str = "answer") -> Answer:
         dumps = None
     elif dumps is not None:
         json = None
-    return Answer(value, json, None if dumps is None else dumps(value))
+    try:
+        return Answer(value, json, None if dumps is None else dumps(value))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidArgument(f"{where} is neither JSON nor anything that the serde encodes: {error}") from error
 
 
 def _comes_back(value: Any) -> bool:
@@ -87,7 +90,7 @@ def ask_to_answer(
     Raises:
         InvalidArgument: There are none, one cannot be encoded, or they are longer than 2 MiB together.
     """
-    if not dict(answers):
+    if not answers or not hasattr(answers, "items"):
         raise InvalidArgument("answer takes {interrupt_id: value}, one or more of them; interrupts() lists the ids")
     named = {text_or_none(key, "an interrupt id") or "": value for key, value in answers.items()}
     given = {key: encode(value, serde, where=f"the answer to {key!r}") for key, value in named.items()}

@@ -2,6 +2,9 @@
 
 A run that nobody runs is cancelled on the spot. One that may be running is asked: it sees to it at its next durable
 node (admission.py), or when its invocation, drained by its next checkpoint, is over (invocations.py).
+
+The runs that it has started, such as those of agents, are asked with it; those that belong to a step that may be
+finished, when it ends. Each is ended by the engine alone: by whoever drives it, or comes to it next.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from langgraph_ext.ledger.rows import one_of, run_named, run_record, text_or_non
 from langgraph_ext.ledger.runs import At
 from langgraph_ext.ledger.texts import cut
 
-__all__ = ["ask_to_cancel", "may_finish", "see_to", "waiting"]
+__all__ = ["ask_to_cancel", "ask_whether_to_end", "may_finish", "see_to", "waiting"]
 
 
 def ask_to_cancel(run_id: str, mode: CancelMode | str, reason: str | None, now_us: int) -> Callable[[Tx], Run]:
@@ -49,9 +52,19 @@ def _cancel(tx: Tx, *, run_id: str, mode: CancelMode, reason: str | None, now_us
     inbox.refuse_closed(run)
     if waiting(tx, at.thread_id, number) is None:
         inbox.add(tx, run, InboxKind.CANCEL, mode=mode, reason=reason, now_us=now_us)
+        if mode is not CancelMode.AFTER_BATCH:
+            _ask_children(tx, run["run_id"], mode, reason, now_us=now_us)
     if not _may_run(tx, run, now_us):
         see_to(tx, number, at)
     return run_record(tx.one("run_get", run=number))
+
+
+def _ask_children(tx: Tx, run_id: str, mode: CancelMode, reason: str | None, *, now_us: int) -> None:
+    """Ask the runs that a run has started to end, but for those that have ended, or were asked."""
+    for child in tx.all("run_children", run_id=run_id):
+        is_over = RunStatus(child["status"]).ended or child["status"] == RunStatus.FAILED
+        if not is_over and waiting(tx, child["thread_id"], child["run"]) is None:
+            inbox.add(tx, child, InboxKind.CANCEL, mode=mode, reason=reason, now_us=now_us)
 
 
 def _may_run(tx: Tx, run: Row, now_us: int) -> bool:
@@ -77,9 +90,14 @@ def waiting(tx: Tx, thread_id: str, run: int | None, *, root_id: str | None = No
     return tx.maybe("inbox_waiting", thread_id=thread_id, run=run, root_id=root_id)
 
 
-def may_finish(asked: Row, at: At) -> bool:
-    """Whether a run that was asked to end may finish the step that it was asked in, and this is that step."""
-    return bool(asked["mode"] == CancelMode.AFTER_BATCH and at.checkpoint_id <= asked["at_id"])
+def may_finish(asked: Row, checkpoint_id: str) -> bool:
+    """Whether a run that was asked to end may finish the step that it was asked in, and this is that step.
+
+    Args:
+        asked: What was asked.
+        checkpoint_id: The checkpoint that the step executes: that of the innermost graph.
+    """
+    return bool(asked["mode"] == CancelMode.AFTER_BATCH and checkpoint_id <= asked["at_id"])
 
 
 def see_to(tx: Tx, run: int, at: At) -> bool:
@@ -94,4 +112,17 @@ def see_to(tx: Tx, run: int, at: At) -> bool:
     close_of_run(tx, at.thread_id, run, InterruptStatus.SUPERSEDED, now_us=at.now_us)
     runs.move(tx, run, RunStatus.CANCELLED, at, details={"reason": "requested", "words": asked["reason"]})
     tx.run("inbox_consume", run=run, kind=InboxKind.CANCEL, now_us=at.now_us)
+    run_id = tx.one("run_get", run=run)["run_id"]
+    _ask_children(tx, run_id, CancelMode.NOW, asked["reason"], now_us=at.now_us)
     return True
+
+
+def ask_whether_to_end(run_id: str) -> Callable[[Tx], bool]:
+    """Whether somebody has cancelled a run, and nothing more of its present step begins either, ready to be read."""
+    return partial(_is_to_end, run_id=run_id)
+
+
+def _is_to_end(tx: Tx, *, run_id: str) -> bool:
+    run = run_named(tx, run_id)
+    asked = waiting(tx, run["thread_id"], run["run"])
+    return runs.is_cancelled(tx, run["run"]) or (asked is not None and asked["mode"] != CancelMode.AFTER_BATCH)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from langgraph_ext.database import Tx
-from langgraph_ext.ledger import attempts, effects, leases
+from langgraph_ext.ledger import attempts, control, effects, leases
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, Error
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.runs import At, move
 
 __all__ = ["end", "fail"]
+
+_CANCELLED = "cancelled"
+"""The code of a refusal because the run was cancelled, or is to be."""
 
 
 def end(
@@ -24,6 +27,8 @@ def end(
     still_calling: Collection[str] = (),
 ) -> bool:
     """End an attempt whose body raised or was cancelled; what it has left started is in doubt.
+
+    If it was refused something because its run was asked to end, that ends with it.
 
     Args:
         tx: The open transaction.
@@ -43,6 +48,8 @@ def end(
     leases.check(tx, attempt.thread_id, attempt.epoch)
     ended = attempts.end(tx, attempt, target, now_us=now_us, error=error)
     effects.doubt_left(tx, [attempt.attempt_id], now_us=now_us, still_calling=still_calling)
+    if ended and error[2] == _CANCELLED:
+        control.see_to(tx, attempt.run, At(attempt.thread_id, tx.one("run_get", run=attempt.run)["last_id"], now_us))
     if gives_back:
         leases.give_back(tx, attempt.thread_id, attempt.epoch, now_us=now_us)
     return ended

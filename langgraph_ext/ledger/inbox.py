@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 from langgraph_ext.database import Row, Tx
-from langgraph_ext.errors import ConflictError
+from langgraph_ext.errors import ConflictError, InvalidArgument
 from langgraph_ext.ledger import runs
 from langgraph_ext.ledger.attempts import Attempt
 from langgraph_ext.ledger.encoded import Encoded, Serde, value_of
@@ -21,6 +21,9 @@ from langgraph_ext.ledger.records import CancelMode, InboxEntry, InboxKind, RunS
 from langgraph_ext.ledger.rows import moment, run_named, text_or_none
 
 __all__ = ["add", "ask_inbox", "ask_to_steer", "claim", "claimed", "inbox_given_out", "refuse_closed"]
+
+_MOST_BYTES = 2 * 1024 * 1024
+"""Of a message, encoded."""
 
 _EVENTS = {InboxKind.CANCEL: "run.cancel_requested", InboxKind.STEER: "run.steered"}
 
@@ -51,14 +54,13 @@ def add(
     now_us: int,
 ) -> None:
     """Put an entry into a run's inbox, with the event that says so; a message itself does not stand in that."""
-    head = tx.maybe("place_newest", thread_id=run["thread_id"])
     tx.run(
         "inbox_add",
         run=run["run"],
         thread_id=run["thread_id"],
         kind=kind,
         mode=mode,
-        at_id=run["last_id"] if head is None else head["checkpoint_id"],
+        at_id=_at(tx, run),
         reason=reason,
         value_type=None if message is None else message.type,
         value=None if message is None else message.data,
@@ -76,8 +78,27 @@ def add(
     )
 
 
+def _at(tx: Tx, run: Row) -> str:
+    """The newest checkpoint that is being executed: of the step of the innermost graph, as far as it is stored."""
+    head = tx.maybe("place_newest", thread_id=run["thread_id"])
+    if head is None:
+        return str(run["last_id"])
+    root_id = head["checkpoint_id"]
+    inside = tx.one("place_newest_inside", thread_id=run["thread_id"], root_id=root_id)["checkpoint_id"]
+    return str(max(root_id, inside or ""))
+
+
 def ask_to_steer(run_id: str, message: Encoded, now_us: int) -> Callable[[Tx], None]:
-    """Leave a message for a run, ready to be committed."""
+    """Leave a message for a run, ready to be committed.
+
+    Raises:
+        InvalidArgument: The id is no text, or the message is longer than 2 MiB.
+    """
+    if len(message.data) > _MOST_BYTES:
+        raise InvalidArgument(
+            f"the message is {len(message.data)} bytes long, and {_MOST_BYTES} is the most; keep what is longer "
+            "elsewhere, and leave its name"
+        )
     named = text_or_none(run_id, "run_id") or ""
     return partial(_steer, run_id=named, message=message, now_us=now_us)
 

@@ -411,13 +411,15 @@ class RunLedger(Spending, Closing):
 
         One that nobody runs is cancelled at once, with its open questions. One that may be running is asked to end: it
         does at its next durable node, or, if its graph is attached, at its next model call or at the end of a step.
-        What is running besides is finished and stored.
+        What is running besides is finished and stored. The agents that it has started are asked with it: each stops as
+        soon as whoever drives it sees that, or somebody comes to it.
 
         Args:
             run_id: The run.
-            mode: `"now"`; `"after_call"`, the same for a graph's nodes; `"after_batch"`: the step that is being run is
-                finished, durable nodes that are to begin in it and their model calls included. That is the newest step
-                on record: under durability `"async"` a node may run before its step is stored.
+            mode: `"now"`; `"after_call"`, the same for a graph's nodes, while an agent's calls under way come to their
+                ends; `"after_batch"`: the step that is being run is finished, of the innermost graph, durable nodes
+                that are to begin in it and their model calls included, or an agent's batch of tool calls. That is the
+                newest step on record: under durability `"async"` a node may run before its step is stored.
             reason: Why, for whoever reads its record.
 
         Returns:
@@ -437,11 +439,11 @@ class RunLedger(Spending, Closing):
 
         Args:
             run_id: The run.
-            message: Any JSON, or what the serde encodes.
+            message: Any JSON, or what the serde encodes; 2 MiB.
 
         Raises:
             ConflictError: The run has ended (`run_closed`).
-            InvalidArgument: The message cannot be encoded.
+            InvalidArgument: The message cannot be encoded, or is too long.
         """
         packed = encode(message, self._serde, what="message")
         self.database.transact(inbox.ask_to_steer(run_id, packed, self.database.clock_us()))

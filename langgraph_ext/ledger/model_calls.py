@@ -246,9 +246,9 @@ def _run_of(tx: Tx, asked: Asked) -> Row | None:
 
 def _refuse_stopped(tx: Tx, asked: Asked, run: Row) -> None:
     details: dict[str, object] = {"thread_id": asked.thread_id, "run_id": run["run_id"], "node": asked.node}
-    at = At(asked.thread_id, asked.root_id or "", asked.now_us)
+    step_id = asked.checkpoint_id or asked.root_id
     to_end = control.waiting(tx, asked.thread_id, run["run"])
-    stops = to_end is not None and not (asked.root_id is not None and control.may_finish(to_end, at))
+    stops = to_end is not None and not (step_id is not None and control.may_finish(to_end, step_id))
     if stops or runs.is_cancelled(tx, run["run"]):
         raise AdmissionError(
             f"node {asked.node!r}: run {run['run_id']!r} was cancelled, and calls no model any more; new input begins "

@@ -137,7 +137,8 @@ class CancelMode(StrEnum):
     AFTER_CALL = "after_call"
     """The same for a graph's nodes; an agent finishes the model or tool call it is in."""
     AFTER_BATCH = "after_batch"
-    """What belongs to its present step still begins; nothing behind that."""
+    """What belongs to its present step still begins, agents and their calls included; nothing behind that. Of an agent
+    by itself: what is left of a batch of tool calls."""
 
 
 class EffectStatus(StrEnum):

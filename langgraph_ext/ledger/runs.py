@@ -46,6 +46,7 @@ __all__ = [
     "has_nothing_left",
     "is_apart",
     "is_cancelled",
+    "is_over",
     "move",
     "plan",
     "refuse_cancelled",
@@ -300,6 +301,12 @@ def begin_apart(tx: Tx, *, run_id: str, thread_id: str, parent: Parent | None = 
 def is_apart(run: Row) -> bool:
     """Whether it was begun so: the engine alone drives it, and ends it."""
     return bool(run["first_id"] == "")
+
+
+def is_over(tx: Tx, run: int) -> bool:
+    """Whether a run has ended for good, so that none of its attempts may wait for an answer."""
+    found = tx.maybe("run_get", run=run)
+    return found is not None and RunStatus(found["status"]) in _OVER
 
 
 def _begin(tx: Tx, planned: Plan, at: At, step: Step | None = None) -> None:

@@ -21,8 +21,8 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from langgraph_ext import canonical
 from langgraph_ext.database import AppTx, Tx
 from langgraph_ext.errors import ConflictError
-from langgraph_ext.ledger import leases
-from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, append_attempt_event, find, may_move
+from langgraph_ext.ledger import leases, runs
+from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, append_attempt_event, cancel_paused, find, may_move
 from langgraph_ext.ledger.inside import NOTHING, Inside
 from langgraph_ext.ledger.task_paths import is_run_by
 from langgraph_ext.ledger.texts import cut
@@ -178,6 +178,8 @@ def write(tx: Tx, ends: Iterable[End], *, now_us: int) -> None:
         if moved != 1:
             _conflict(staged, target, f"is {attempt.status} no longer")
         append_attempt_event(tx, attempt, target, now_us=now_us)
+        if target is AttemptStatus.PAUSED and runs.is_over(tx, attempt.run):
+            cancel_paused(tx, attempt.run, now_us=now_us)  # it asks when its run was cancelled: no answer will come
         if staged.gives_back:
             leases.give_back(tx, attempt.thread_id, staged.epoch, now_us=now_us)
 

@@ -19,16 +19,19 @@ from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 
 from langgraph_ext import canonical
+from langgraph_ext.database import Tx
 from langgraph_ext.engine import AgentGraphEngine, AgentRunRecord, Release
 from langgraph_ext.engine.around_models import AroundModel
 from langgraph_ext.engine.carrying import Given
 from langgraph_ext.engine.commits import Held
 from langgraph_ext.engine.from_sync import from_sync
 from langgraph_ext.engine.messages import plain
+from langgraph_ext.engine.states import AgentStatus
 from langgraph_ext.engine.visiting import Caller, Visit
 from langgraph_ext.engine.visits import Came, Named
-from langgraph_ext.errors import ConflictError, InvalidArgument, LangGraphExtError
+from langgraph_ext.errors import AdmissionError, ConflictError, InvalidArgument, LangGraphExtError
 from langgraph_ext.ledger.agent_threads import beginning_of_keys
+from langgraph_ext.ledger.control import ask_whether_to_end
 from langgraph_ext.ledger.frames import check_frame
 from langgraph_ext.ledger.runs import Parent
 from langgraph_ext.nodes.agent_events import telling
@@ -49,6 +52,8 @@ from langgraph_ext.saver import host
 from langgraph_ext.saver.refusals import refused
 
 __all__ = ["AgentVisit"]
+
+_CANCELLED = "the graph was cancelled"
 
 
 class AgentVisit:
@@ -118,8 +123,12 @@ class AgentVisit:
             try:
                 self.run = from_sync(partial(self._driven, found.agent_run_id))
             except LangGraphExtError as error:
+                if error.code == "cancelled":
+                    self.engine.stop_in(self._visit, found.agent_run_id, _CANCELLED)
                 raise refused(error) from error
             if self.run.status.ended:
+                if self._may_be_cancelled and self._ledger.database.read(self._asks_whether_to_end()):
+                    raise refused(self._cancelled())
                 return None
             requests = self.engine.requests(found.agent_run_id, pending=True)
             doubts = [] if requests else self.engine.doubts(found.agent_run_id)
@@ -158,12 +167,16 @@ class AgentVisit:
             try:
                 self.run = await self._driven(agent_run_id)
             except asyncio.CancelledError:
-                stopping = self.engine.astop_in(self._visit, agent_run_id, "the graph was cancelled")
+                stopping = self.engine.astop_in(self._visit, agent_run_id, _CANCELLED)
                 await asyncio.shield(asyncio.ensure_future(stopping))
                 raise
             except LangGraphExtError as error:
+                if error.code == "cancelled":
+                    await self.engine.astop_in(self._visit, agent_run_id, _CANCELLED)
                 raise refused(error) from error
             if self.run.status.ended:
+                if self._may_be_cancelled and await self._ledger.database.aread(self._asks_whether_to_end()):
+                    raise refused(self._cancelled())
                 return None
             requests = await self.engine.arequests(agent_run_id, pending=True)
             doubts = [] if requests else await self.engine.adoubts(agent_run_id)
@@ -188,6 +201,25 @@ class AgentVisit:
         except (InvalidArgument, ConflictError) as error:
             return again(question, error)
         return None
+
+    # -- who cancels the graph's run has asked its agent run to stop
+
+    @property
+    def _may_be_cancelled(self) -> bool:
+        """Whether the agent run was stopped, maybe with the graph's."""
+        return self._frame is not None and self.seen.status is AgentStatus.CANCELLED
+
+    def _asks_whether_to_end(self) -> Callable[[Tx], bool]:
+        assert self._frame is not None, "without one there is no run above"
+        return ask_whether_to_end(self._frame.run_id)
+
+    def _cancelled(self) -> AdmissionError:
+        return AdmissionError(
+            f"agent {self._name!r}: the run of its graph was cancelled, and agent run {self.seen.agent_run_id!r} was "
+            "stopped with it; new input begins another run",
+            code="cancelled",
+            details={"thread_id": self._thread_id, "agent_run_id": self.seen.agent_run_id},
+        )
 
     async def _driven(self, agent_run_id: str) -> AgentRunRecord:
         """Drive it; with its events in the graph's stream, if somebody listens."""

@@ -31,7 +31,7 @@ def run_key_in(config: RunnableConfig) -> str | None:
     if run_key is None:
         return None
     if not isinstance(run_key, str) or not run_key or len(run_key) > _LONGEST:
-        raise InvalidArgument(f"run_key is {run_key!r}; it must be text of 1 to {_LONGEST} characters")
+        raise InvalidArgument(f"run_key is {run_key!r:.80}; it must be text of 1 to {_LONGEST} characters")
     return text(run_key, "run_key", "config")
 
 

@@ -141,7 +141,11 @@ def test_l25_a_question_that_waits_no_more_is_refused(acts: Acts, say: Callable[
         assert "interrupt_not_pending" == refusal.value.code
 
 
-@pytest.mark.parametrize("answers", [{}, {3: "x"}, {SOME_ID: "x" * 2 * 1024 * 1024}], ids=["none", "key", "long"])
+@pytest.mark.parametrize(
+    "answers",
+    [{}, None, [(SOME_ID, "x")], {3: "x"}, {SOME_ID: "x" * 2 * 1024 * 1024}, {SOME_ID: object()}, {SOME_ID: 10**400}],
+    ids=["none", "nothing", "pairs", "key", "long", "object", "great"],
+)
 def test_l25_what_can_never_be_an_answer_is_refused(say: Callable[..., Any], saver: LedgerSaver, answers: Any) -> None:
     saver.setup()
     with pytest.raises(InvalidArgument):

@@ -18,7 +18,7 @@ from langgraph_ext.errors import AdmissionError, ConflictError, InvalidArgument,
 from langgraph_ext.ledger import active_time, leases
 from langgraph_ext.ledger.owners import Owner
 from langgraph_ext.ledger.records import Run
-from langgraph_ext.nodes import AttemptInterrupted, Frame
+from langgraph_ext.nodes import AttemptInterrupted, Frame, durable
 from langgraph_ext.saver.callbacks import LedgerCallbackHandler, with_ledger
 from tests.support.acted import Acts
 from tests.support.apps import CONFIG, State, asks, fails, fan, line, says
@@ -373,6 +373,31 @@ def test_l46_no_attempt_of_a_run_that_is_over_waits_for_an_answer(acts: Acts, ho
         acts.saver.ledger.cancel(run_id)
 
     assert ["cancelled"] == [str(attempt.status) for attempt in acts.saver.ledger.attempts(run_id)]
+    assert [] == acts.saver.ledger.verify()
+
+
+def test_l46_who_asks_when_its_run_has_been_cancelled_waits_for_no_answer(acts: Acts) -> None:
+    """It had begun before that; a node beside it was refused meanwhile, and so the cancel took hold."""
+    inner = acts.node("inner")
+
+    @durable
+    def node(state: State) -> Any:
+        acts.saver.ledger.cancel(current(acts).run_id)
+        with pytest.raises(AdmissionError):
+            inner(state)
+        return {"log": [interrupt("sure?")]}
+
+    @durable
+    async def anode(state: State) -> Any:
+        await acts.saver.ledger.acancel(current(acts).run_id)
+        with pytest.raises(AdmissionError):
+            await inner(state)
+        return {"log": [interrupt("sure?")]}
+
+    app = with_ledger(line(acts.saver, a=node if acts.form == "sync" else anode))
+    acts.run(app)
+
+    assert ("cancelled", [("a", 1, "cancelled")]) == (newest(acts).status, acts.attempts())
     assert [] == acts.saver.ledger.verify()
 
 

@@ -179,7 +179,9 @@ def test_l36_a_report_that_can_be_none_is_refused_and_the_answer_is_kept(acts: A
     assert calls(acts)[0].bound_tokens == calls(acts)[0].reserved_tokens
 
 
-def test_l18_a_run_that_was_cancelled_calls_nothing_more(acts: Acts) -> None:
+@pytest.mark.parametrize("attached", [True, False])
+def test_l18_a_run_that_was_cancelled_calls_nothing_more(acts: Acts, attached: bool) -> None:
+    """And has ended with the body that was refused."""
     lab = Lab(acts)
 
     def cancels() -> None:
@@ -195,8 +197,11 @@ def test_l18_a_run_that_was_cancelled_calls_nothing_more(acts: Acts) -> None:
         await asyncio.to_thread(cancels)
         return {"log": [await frame.acall("lab:m", lab.aask)]}
 
-    app = with_ledger(line(acts.saver, a=first if acts.form == "sync" else afirst))
-    assert ("cancelled", 0) == (refused(acts, app, LangGraphExtError).code, lab.dispatched)
+    app = line(acts.saver, a=first if acts.form == "sync" else afirst)
+    error = refused(acts, with_ledger(app) if attached else app, LangGraphExtError)
+    assert ("cancelled", 0) == (error.code, lab.dispatched)
+    acts.saver.database.transact(lambda tx: None)  # the invocation's end, which a loop does not wait for
+    assert ("cancelled", []) == (acts.saver.ledger.runs()[0].status, acts.saver.ledger.verify())
 
 
 # -- the answer that is kept

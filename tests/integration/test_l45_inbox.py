@@ -138,6 +138,16 @@ def test_l45_a_message_is_json_or_what_the_serde_encodes(acts: Acts, tmp_path: P
     assert [{1, 2}] == [entry.message for entry in acts.saver.ledger.inbox(run_id)]
 
 
+def test_l45_a_message_is_bounded(acts: Acts) -> None:
+    acts.run(line(acts.saver, a=asks("sure?")))
+    for message in ("x" * 2 * 1024 * 1024, object()):
+        with pytest.raises(InvalidArgument, match="message"):
+            acts.saver.ledger.steer(newest(acts), message)
+    acts.saver.ledger.steer(newest(acts), "x" * (2 * 1024 * 1024 - 2))
+
+    assert 1 == len(acts.saver.ledger.inbox(newest(acts)))
+
+
 # -- modes of cancelling
 
 

@@ -137,6 +137,7 @@ _CONTEXT.set_forkserver_preload(
         "tests.support.effects",
         "tests.support.killed_agents",
         "tests.support.programs",
+        "tests.support.people.cast",
     ]
 )
 

@@ -7,11 +7,11 @@ import operator
 import time
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 from langchain_core.messages import HumanMessage
 from langgraph.graph import END, START, MessagesState, StateGraph
-from langgraph.types import Command, interrupt
+from langgraph.types import Command, RetryPolicy, interrupt
 
 from langgraph_ext import AgentNode, Budget, LedgerSaver, RunLedger, durable, with_ledger
 from langgraph_ext.errors import LangGraphExtError
@@ -141,20 +141,26 @@ def early(folder: str, first: bool) -> str:
 # -- a whole life under one budget
 
 
-def life(folder: str, given: str, form: str, durability: str, turns: int = 20) -> str:
-    """left and right in parallel, subgraphs of two calls each; ask; last, which fails once, then dies, then ends."""
+def life(
+    folder: str, given: str, form: str, durability: str, turns: int = 20, tokens: int = 10_000, tokens_out: int = 5
+) -> str:
+    """left and right in parallel, subgraphs of two calls each; ask; last, which fails once, then dies, then ends.
+
+    The first node of left fails once, behind its call, and is retried. A call is bounded to 50 tokens out; whether the
+    bound holds is for `tokens_out` to say.
+    """
     with LedgerSaver(f"{folder}/runs.db") as saver:
-        app = with_ledger(_life(saver, folder, form), budget=Budget(turns=turns, tokens=10_000))
+        app = with_ledger(_life(saver, folder, form, tokens_out), budget=Budget(turns=turns, tokens=tokens))
         inputs: dict[str, Any] = {"new": {"log": []}, "on": None, "answer": Command(resume="yes")}
         return outcome(app, inputs[given], form, durability)
 
 
-def _life(saver: LedgerSaver, folder: str, form: str) -> Any:
-    model, last = model_of(folder), model_of(folder, 6)
+def _life(saver: LedgerSaver, folder: str, form: str, tokens_out: int) -> Any:
+    model, last = model_of(folder, tokens_out=tokens_out), model_of(folder, 7, tokens_out=tokens_out)
 
-    def node(used_model: ScriptedChatModel, fails: bool = False) -> Any:
+    def node(used_model: ScriptedChatModel, fails: str = "") -> Any:
         def after() -> Any:
-            failed = Path(folder) / "failed"
+            failed = Path(folder) / f"failed {fails}"
             if fails and not failed.exists():
                 failed.touch()
                 raise TimeoutError("once")
@@ -170,14 +176,15 @@ def _life(saver: LedgerSaver, folder: str, form: str) -> Any:
 
         return call if form == "sync" else acall
 
-    def inner() -> Any:
-        built = StateGraph(State).add_node("one", node(model)).add_node("two", node(model))
+    def inner(fails: str = "") -> Any:
+        again = RetryPolicy(initial_interval=0.01, jitter=False, retry_on=TimeoutError)
+        built = StateGraph(State).add_node("one", node(model, fails), retry_policy=again).add_node("two", node(model))
         return built.add_edge(START, "one").add_edge("one", "two").compile()
 
     builder = StateGraph(State)
-    builder.add_node("left", inner()).add_node("right", inner())
+    builder.add_node("left", inner("left")).add_node("right", inner())
     builder.add_node("ask", lambda state: {"log": [interrupt("go on?")]})
-    builder.add_node("last", node(last, fails=True))
+    builder.add_node("last", node(last, "last"))
     builder.add_edge(START, "left").add_edge(START, "right").add_edge(["left", "right"], "ask")
     return builder.add_edge("ask", "last").add_edge("last", END).compile(checkpointer=saver)
 
@@ -203,7 +210,35 @@ def told(folder: str) -> dict[str, Any]:
         }
 
 
-def raise_limit(folder: str, **limits: Any) -> None:
+def raise_budget(folder: str, **limits: Any) -> None:
     """Allow more."""
     with RunLedger(f"{folder}/runs.db") as ledger:
         ledger.raise_budget(ledger.runs(thread_id="t")[0].run_id, **limits)
+
+
+class Spent(NamedTuple):
+    """How the tokens of the newest run stand to its limit."""
+
+    limit: int
+    known: int
+    reserved: int
+    under_way: int
+    """When the limit was passed, so many other calls were being made."""
+    late: int
+    """So many calls were begun behind that."""
+
+
+def spent(folder: str) -> Spent:
+    """That."""
+    with RunLedger(f"{folder}/runs.db") as ledger:
+        run_id = ledger.runs(thread_id="t")[0].run_id
+        tokens, calls = ledger.usage(run_id).spent[Dimension.TOKENS], ledger.calls(run_id)
+    limit, used, others, late = int(tokens.limit or 0), 0, 0, 0
+    settled = [each for each in calls if each.status == "settled"]
+    for each in sorted(settled, key=lambda each: each.ended_at or each.started_at):
+        used += (each.tokens_in or 0) + (each.tokens_out or 0)
+        if used > limit and each.ended_at is not None:
+            late = sum(other.started_at > each.ended_at for other in calls)
+            others = sum(other.ended_at is None or other.ended_at > each.ended_at for other in calls) - late
+            break
+    return Spent(limit, int(tokens.known), int(tokens.reserved), others, late)

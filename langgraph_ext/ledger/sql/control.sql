@@ -1,6 +1,7 @@
 -- Queries of what is asked of runs (see migrations/0006_control.sql).
 
 -- name: inbox_add
+-- :at_id is the newest checkpoint that is being executed, be it the root graph's or a subgraph's.
 INSERT INTO inbox (run, thread_id, kind, mode, at_id, reason, value_type, value, requested_us)
 VALUES (:run, :thread_id, :kind, :mode, :at_id, :reason, :value_type, :value, :now_us);
 

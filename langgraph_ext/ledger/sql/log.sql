@@ -84,6 +84,11 @@ WHERE thread_id = :thread_id AND checkpoint_ns = '' AND listed = 1
 ORDER BY checkpoint_id DESC
 LIMIT 1;
 
+-- name: place_newest_inside
+-- In the subgraphs that run while a root checkpoint is executed.
+SELECT max(checkpoint_id) AS checkpoint_id FROM checkpoint_log
+WHERE thread_id = :thread_id AND root_id = :root_id AND listed IS NOT NULL;
+
 -- name: place_visit
 -- A call of a task at a root checkpoint.
 SELECT seq FROM checkpoint_log
