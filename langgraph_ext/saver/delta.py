@@ -19,6 +19,7 @@ from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.fields import decode_fields
 from langgraph_ext.saver.host import DELTA_COUNTERS
+from langgraph_ext.saver.strands import Strands
 from langgraph_ext.saver.writes import merge, taken_answers
 
 __all__ = ["Step", "histories", "lineage", "unseeded", "walk"]
@@ -42,12 +43,17 @@ def walk(tx: Tx, address: Address, channels: Sequence[str]) -> list[Step]:
         target = newest["checkpoint_id"] if newest else None
     steps: list[Step] = []
     remaining = set(channels)
+    strands = Strands(tx)
     for checkpoint_id, places in lineage(tx, address, target):
         seeds = {}
         for source, part in places.items():
             for channel in remaining.intersection(part):
-                row = tx.one("put_data", **where, checkpoint_id=source or checkpoint_id)
-                seeds[channel] = values.encoded_value(part[channel], row["data"])
+                place = part[channel]
+                if values.is_grown(place):
+                    seeds[channel] = values.encoded_grown(place, strands.body(where, channel, place[3]))
+                else:
+                    row = tx.one("put_data", **where, checkpoint_id=source or checkpoint_id)
+                    seeds[channel] = values.encoded_value(place, row["data"])
         calls = tx.all("writes_of", **where, checkpoint_id=checkpoint_id)
         steps.append(Step(calls, taken_answers(tx, address.thread_id, calls), seeds))
         remaining -= seeds.keys()

@@ -14,9 +14,10 @@ from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import leases
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.forgetting import forget_thread, forget_undone
-from langgraph_ext.saver import values
+from langgraph_ext.saver import strands, values
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.delta import lineage, unseeded
+from langgraph_ext.saver.growing import Spans
 
 __all__ = ["copy_thread", "delete_for_runs", "delete_thread", "prune_thread", "rehome"]
 
@@ -34,6 +35,7 @@ def delete_thread(tx: Tx, thread_id: str, *, stored_us: int) -> None:
     leases.refuse_other_process(tx, thread_id, now_us=stored_us)
     _say(tx, "thread.deleted", thread_id, stored_us)
     tx.run("thread_delete", thread_id=thread_id, seq=tx.one("log_last")["seq"])
+    strands.delete(tx, thread_id)
     forget_thread(tx, thread_id)
 
 
@@ -87,6 +89,7 @@ def copy_thread(tx: Tx, source: str, target: str, *, stored_us: int) -> None:
             details={"thread_id": target},
         )
     tx.run("thread_copy", source=source, target=target, stored_us=stored_us)
+    strands.copy(tx, source, target, stamp=tx.one("log_last")["seq"])
 
 
 def rehome(tx: Tx, address: Address, doomed: Collection[str]) -> None:
@@ -121,6 +124,12 @@ def _take_away(tx: Tx, address: Address, rows: Sequence[Row], *, doomed: set[str
             tx.run("writes_delete", **where, checkpoint_id=checkpoint_id)
         elif checkpoint_id in doomed and row["listed"]:
             tx.run("put_hide", seq=row["seq"])
+    live: dict[str, list[Spans]] = {}
+    for row in rows:
+        if row["checkpoint_id"] not in gone:
+            for channel, place in values.grown_in(values.decode_places(row["places"])).items():
+                live.setdefault(channel, []).append(place[3])
+    strands.trim(tx, where, live, stamp=tx.one("log_last")["seq"])
 
 
 def _needed_by(tx: Tx, address: Address, survivors: Sequence[Row]) -> set[str]:
