@@ -20,7 +20,7 @@ from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.fields import decode_fields
 from langgraph_ext.saver.host import DELTA_COUNTERS
 from langgraph_ext.saver.strands import Strands
-from langgraph_ext.saver.writes import merge, taken_answers
+from langgraph_ext.saver.writes import Bodies, merge, taken_answers
 
 __all__ = ["Step", "histories", "lineage", "unseeded", "walk"]
 
@@ -31,6 +31,7 @@ class Step:
 
     calls: list[Row]
     taken: Collection[int]
+    written: Bodies
     seeds: Mapping[str, tuple[str, bytes]]
 
 
@@ -55,7 +56,8 @@ def walk(tx: Tx, address: Address, channels: Sequence[str]) -> list[Step]:
                     row = tx.one("put_data", **where, checkpoint_id=source or checkpoint_id)
                     seeds[channel] = values.encoded_value(place, row["data"])
         calls = tx.all("writes_of", **where, checkpoint_id=checkpoint_id)
-        steps.append(Step(calls, taken_answers(tx, address.thread_id, calls), seeds))
+        taken, written = taken_answers(tx, address.thread_id, calls), strands.written(where, calls)
+        steps.append(Step(calls, taken, written, seeds))
         remaining -= seeds.keys()
         if not remaining:
             break
@@ -82,7 +84,7 @@ def histories(
     seeds: dict[str, Any] = {}
     for step in steps:
         wanted = [channel for channel in channels if channel not in seeds]
-        for write in reversed(merge(step.calls, loads, step.taken)):
+        for write in reversed(merge(step.calls, loads, step.taken, step.written)):
             if write[1] in wanted:
                 writes[write[1]].append(write)
         for channel, encoded in step.seeds.items():

@@ -16,12 +16,25 @@ the last throughout. A value whose body would be in too many parts, or that is m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 from langgraph_ext.saver.matching import Match, matches
 
-__all__ = ["LARGE", "Former", "Spans", "end_with", "head_of", "is_large", "pairs", "size_of", "spans_after"]
+__all__ = [
+    "LARGE",
+    "NOTHING",
+    "Former",
+    "Growing",
+    "Spans",
+    "end_with",
+    "head_of",
+    "is_large",
+    "pairs",
+    "size_of",
+    "spans_after",
+]
 
 Spans = list[int]
 """`[start, end, start, end, …]`: bytes of a strand, one part of a body after the other."""
@@ -41,6 +54,18 @@ class Former(NamedTuple):
 
     body: bytes
     spans: Spans
+
+
+class Growing(Protocol):
+    """A large value, and where its body will lie."""
+
+    @property
+    def head(self) -> bytes: ...  # noqa: D102
+    @property
+    def spans(self) -> Spans: ...  # noqa: D102
+
+
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
 def is_large(data: object) -> bool:

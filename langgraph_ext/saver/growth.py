@@ -13,10 +13,10 @@ from typing import NamedTuple
 from langgraph_ext.database import Tx
 from langgraph_ext.saver import strands, values
 from langgraph_ext.saver.bodies import Bodies, Known
-from langgraph_ext.saver.growing import Former, Spans, head_of, spans_after
+from langgraph_ext.saver.growing import Former, Spans, head_of, size_of, spans_after
 from langgraph_ext.saver.strands import Tail
 
-__all__ = ["Encoded", "Grown", "Tails", "ahead", "tails_of", "within", "write"]
+__all__ = ["Encoded", "Grown", "Tails", "ahead", "shared_ahead", "shared_within", "tails_of", "within", "write"]
 
 Encoded = tuple[str, str, bytes]
 """`(channel, type, bytes)`."""
@@ -104,6 +104,49 @@ def within(
             stamp, end = (tail.stamp, tail.end) if tail else (0, 0)
             grown[channel], tails[channel] = Grown(data[:head], body, *found, stamp, end), tail
     return grown, tails
+
+
+def shared_ahead(
+    large: Mapping[str, tuple[str, bytes]], thread_id: str, checkpoint_ns: str, bodies: Bodies
+) -> dict[str, Grown] | None:
+    """As `ahead`, of a task's writes: those that share most of what their channels held."""
+    grown = {}
+    for channel, (kind, data) in large.items():
+        known = bodies.find(thread_id, checkpoint_ns, channel)
+        if known is None:
+            return None
+        if (each := _shared(kind, data, known.former, known.stamp, known.end)) is not None:
+            grown[channel] = each
+    return grown
+
+
+def shared_within(
+    tx: Tx, where: Mapping[str, object], large: Mapping[str, tuple[str, bytes]], held: values.Places
+) -> tuple[dict[str, Grown], Tails]:
+    """As `within`, of a task's writes; `held` are the places of the checkpoint that it executes."""
+    reading = strands.Strands(tx)
+    grown: dict[str, Grown] = {}
+    tails: dict[str, Tail | None] = {}
+    for channel, (kind, data) in large.items():
+        spans = values.spans_of(held, channel)
+        tail = None if spans is None or size_of(spans) > 2 * len(data) else strands.tail(tx, where, channel)
+        if spans is None or tail is None:
+            continue
+        former = Former(reading.body(where, channel, spans), spans)
+        if (each := _shared(kind, data, former, tail.stamp, tail.end)) is not None:
+            grown[channel], tails[channel] = each, tail
+    return grown, tails
+
+
+def _shared(kind: str, data: bytes, former: Former, stamp: int, end: int) -> Grown | None:
+    """A write that shares most of a former value: what a reducer is given is mostly much smaller, and all new."""
+    if len(former.body) > 2 * len(data):
+        return None
+    head = head_of(kind, data)
+    found = spans_after(former, data[head:], end)
+    if found is None or 2 * len(found[1]) > len(data):
+        return None
+    return Grown(data[:head], data[head:], *found, stamp, end)
 
 
 def write(tx: Tx, where: Mapping[str, object], grown: Mapping[str, Grown], tails: Tails) -> dict[str, Known]:

@@ -248,7 +248,7 @@ def store(tx: Tx, planned: Below | Whole, early: Early | None = None) -> RecentP
 
     Returns:
         What was stored; None, and nothing is, if the parent is no longer the newest of its namespace, or not as it was
-        remembered, or a strand is not: store it `again`.
+        remembered: store it `again`.
     """
     return _store_below(tx, planned, early) if isinstance(planned, Below) else _store_whole(tx, planned, early)
 
@@ -257,16 +257,14 @@ def _store_below(tx: Tx, planned: Below, early: Early | None) -> RecentPut | Non
     row, stored, step = planned.row, planned.stored, planned.put.step
     fence(tx, row["thread_id"], planned.put.epoch, now_us=row["stored_us"])
     where, grown = _where(row), planned.grown
-    tails: growth.Tails | None
-    if grown is None:
+    tails = None if grown is None else growth.tails_of(tx, where, grown)
+    if grown is None or tails is None:
         if _places_of(tx, where, row["parent_id"]) != row["parent_places"]:
             return None
         grown, tails = growth.within(tx, where, planned.large, planned.parent.places)
         layout = _laid_below(row, planned.packed, planned.parent, planned.inherits_base, grown)
         assert layout is not None, "its parent has what it had when it was planned"
         stored, row = _laid_out(row, layout, planned.base)
-    elif (tails := growth.tails_of(tx, where, grown)) is None:
-        return None
     run = None if step is None else runs.plan(tx, step)
     if tx.run("put_append", **(row if run is None else {**row, "run": run.run})) == 0:
         return None

@@ -20,7 +20,7 @@ from langgraph_ext.saver.config import Address, config_of
 from langgraph_ext.saver.fields import decode_fields
 from langgraph_ext.saver.heads import Superseded
 from langgraph_ext.saver.strands import Strands
-from langgraph_ext.saver.writes import merge, taken_answers
+from langgraph_ext.saver.writes import Bodies, merge, taken_answers
 
 __all__ = ["Sources", "Stored", "decode", "fetch", "with_parts"]
 
@@ -37,6 +37,8 @@ class Stored:
     calls: list[Row]
     taken: Collection[int]
     """Sequence numbers of the calls whose answers were taken."""
+    written: Bodies
+    """Of the large writes of its calls."""
     superseded: bool = False
     """Whether it had a child, as far as somebody asked."""
 
@@ -64,7 +66,8 @@ def with_parts(tx: Tx, row: Row, sources: Sources) -> Stored:
     thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
     data_of, bodies = sources.data_behind(row, places), sources.bodies_behind(row, places)
     calls = tx.all("writes_of", thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=row["checkpoint_id"])
-    return Stored(row, places, data_of, bodies, calls, taken_answers(tx, thread_id, calls))
+    taken, written = taken_answers(tx, thread_id, calls), sources.strands.written(row, calls)
+    return Stored(row, places, data_of, bodies, calls, taken, written)
 
 
 class Sources:
@@ -73,7 +76,7 @@ class Sources:
     def __init__(self, tx: Tx) -> None:
         self._tx = tx
         self._data: dict[tuple[str, str, str], bytes] = {}
-        self._strands = Strands(tx)
+        self.strands = Strands(tx)
 
     def data_behind(self, row: Row | Mapping[str, Any], places: values.Places) -> dict[str, bytes]:
         """The data of every row that holds a value of this put, by source."""
@@ -93,7 +96,7 @@ class Sources:
         """The bodies of this put's large values, by channel, `but` for some."""
         where = {"thread_id": row["thread_id"], "checkpoint_ns": row["checkpoint_ns"]}
         return {
-            channel: self._strands.body(where, channel, place[3])
+            channel: self.strands.body(where, channel, place[3])
             for channel, place in values.grown_in(places).items()
             if channel not in but
         }
@@ -125,5 +128,5 @@ def decode(
         checkpoint=checkpoint,  # type: ignore[arg-type]
         metadata=canonical.decode(row["metadata"]),
         parent_config=config_of(thread_id, checkpoint_ns, parent_id) if parent_id else None,
-        pending_writes=merge(stored.calls, loads, stored.taken),
+        pending_writes=merge(stored.calls, loads, stored.taken, stored.written),
     )

@@ -14,12 +14,14 @@ Pieces are all that is stored of a value's body: here and nowhere else they go i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
-from langgraph_ext.database import Tx
+from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import StoreError
+from langgraph_ext.saver import values
 from langgraph_ext.saver.growing import Former, Spans, end_with, pairs
+from langgraph_ext.saver.writes import GROWN, Bodies, grown_in, spans_in
 
 __all__ = ["FULL", "Strands", "Tail", "add", "begin", "copy", "delete", "former_in", "tail", "trim"]
 
@@ -122,6 +124,15 @@ class Strands:
             )
         return parts[0] if len(parts) == 1 else b"".join(parts)  # type: ignore[arg-type,return-value]
 
+    def written(self, row: Row | Mapping[str, Any], calls: Iterable[Row]) -> Bodies:
+        """The bodies of calls' large writes; the row names thread and namespace."""
+        where = {"thread_id": row["thread_id"], "checkpoint_ns": row["checkpoint_ns"]}
+        return {
+            (call["seq"], position): self.body(where, channel, spans)
+            for call in calls
+            for position, channel, spans in grown_in(call)
+        }
+
     def _part(self, strand: int, start: int, stop: int) -> bytes | None:
         held = self._read.get((strand, start), b"")
         if len(held) < stop - start:
@@ -156,22 +167,34 @@ def former_in(tx: Tx, at: Tail, size: int) -> Former:
     return Former(b"".join(parts), spans)
 
 
-def trim(tx: Tx, where: Mapping[str, object], live: Mapping[str, list[Spans]], *, stamp: int) -> None:
-    """Take out of a namespace's strands what no value lies in.
+def trim(tx: Tx, where: Mapping[str, object], *, stamp: int) -> None:
+    """Take out of a namespace's strands what no value lies in any more.
 
     Args:
         tx: The open transaction.
         where: Thread and namespace.
-        live: The spans of every value that is left, by channel.
         stamp: For strands that lose bytes.
     """
-    for row in tx.all("strands_of_namespace", **where):
+    rows = tx.all("strands_of_namespace", **where)
+    live = _live(tx, where) if rows else {}
+    for row in rows:
         strand, kept = row["strand"], _union(live.get(row["channel"], []))
         if not kept:
             tx.run("pieces_delete", **_range(strand, 0, _SPAN))
             tx.run("strand_delete", strand=strand)
         elif _trim(tx, strand, kept):
             tx.run("strand_restamp", strand=strand, stamp=stamp)
+
+
+def _live(tx: Tx, where: Mapping[str, object]) -> dict[str, list[Spans]]:
+    """The spans of every value that is stored, by channel."""
+    live: dict[str, list[Spans]] = {}
+    for row in tx.all("puts_of_namespace", **where):
+        for channel, place in values.grown_in(values.decode_places(row["places"])).items():
+            live.setdefault(channel, []).append(place[3])
+    for channel, spans in spans_in(tx.all("calls_of_namespace", **where, needle=GROWN)):
+        live.setdefault(channel, []).append(spans)
+    return live
 
 
 def _union(some: list[Spans]) -> list[tuple[int, int]]:

@@ -22,11 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Mapping
 from hashlib import blake2b
-from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from langgraph_ext import canonical
-from langgraph_ext.saver.growing import Spans, is_large
+from langgraph_ext.saver.growing import NOTHING, Growing, Spans, is_large
 
 __all__ = [
     "BASE",
@@ -79,17 +78,6 @@ OWN = ""
 """The source that stands for the row itself; no checkpoint id is empty."""
 
 
-class Grown(Protocol):
-    """A large value, and where its body will lie."""
-
-    @property
-    def head(self) -> bytes: ...
-    @property
-    def spans(self) -> Spans: ...
-
-
-_NOTHING: Mapping[str, Grown] = MappingProxyType({})
-
 Dumps = Callable[[Any], tuple[str, bytes]]
 Loads = Callable[[tuple[str, bytes]], Any]
 
@@ -132,7 +120,7 @@ def lay_out(
     parent: Places | None,
     *,
     inherits_base: bool = False,
-    grown: Mapping[str, Grown] = _NOTHING,
+    grown: Mapping[str, Growing] = NOTHING,
 ) -> Layout | None:
     """Where each value goes, given the places of the parent (None when there is no parent, or it is not stored).
 

@@ -123,6 +123,18 @@ WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_i
     AND listed IS NULL AND task_id = :task_id AND stored_us = :stored_us AND body = :body
 LIMIT 1;
 
+-- name: writes_at
+-- The calls that a task made at a moment.
+SELECT body FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
+    AND listed IS NULL AND task_id = :task_id AND stored_us = :stored_us;
+
+-- name: calls_of_namespace
+-- Those whose body has :needle in it.
+SELECT body FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed IS NULL AND task_id IS NOT NULL
+    AND instr(body, :needle) > 0;
+
 -- name: answer_taken
 -- Whether a task has stored, after the answer at :seq, more answers than it had before it.
 SELECT later.seq FROM checkpoint_log AS later
