@@ -9,6 +9,7 @@ say where. So a value that was appended to shares the body of the one before it,
     appended [0, 1000]
     edited   [0, 400, 1000, 1050, 420, 1000]       the beginning, what is new, the end
     fork     [0, 900, 1050, 1150]
+    counted  [0, 700, "de0021", 703, 1150]         a few bytes stand among the spans themselves
 
 Bytes are compared and nothing else, so this is right for any serde; it saves nothing where each encoding differs from
 the last throughout. A value whose body would be in too many parts, or that is mostly new, is added whole.
@@ -27,17 +28,20 @@ __all__ = [
     "NOTHING",
     "Former",
     "Growing",
+    "Part",
     "Spans",
-    "end_with",
+    "add_part",
     "head_of",
     "is_large",
-    "pairs",
+    "parts_in",
+    "ranges_in",
     "size_of",
     "spans_after",
 ]
 
-Spans = list[int]
-"""`[start, end, start, end, …]`: bytes of a strand, one part of a body after the other."""
+Spans = list[int | str]
+"""`[start, stop, start, stop, …]`: bytes of a strand, one part of a body after the other. A few bytes stand between
+them in hexadecimal digits: such as a count, behind which a value goes on as before."""
 
 LARGE = 4096
 """Bytes from which on a value lies in a strand: as many as a page of the database holds."""
@@ -45,8 +49,11 @@ LARGE = 4096
 GREATEST_END = 2**32 - 1
 """Most bytes of a strand: values that would go beyond it are stored in rows."""
 
-_MOST_SPANS = 16
+_MOST_PARTS = 16
 """Each costs a search when the value is read."""
+
+_FEW = 32
+"""Bytes that may stand among the spans."""
 
 
 class Former(NamedTuple):
@@ -104,7 +111,8 @@ def spans_after(former: Former | None, body: bytes, end: int) -> tuple[Spans, by
     Returns:
         Its spans, and the bytes that belong at `end`; None if the strand cannot take them.
     """
-    spans, fresh = [end, end + len(body)], body
+    spans: Spans = [end, end + len(body)]
+    fresh = body
     if former is not None:
         if body.startswith(former.body):
             found = [Match(0, 0, len(former.body))]
@@ -113,7 +121,7 @@ def spans_after(former: Former | None, body: bytes, end: int) -> tuple[Spans, by
             if 2 * sum(match.length for match in found) < len(body):
                 found = []
         composed, added = _composed(former, body, found, end)
-        if len(composed) <= 2 * _MOST_SPANS:
+        if sum(1 for _ in parts_in(composed)) <= _MOST_PARTS:
             spans, fresh = composed, added
     return None if end + len(fresh) > GREATEST_END else (spans, fresh)
 
@@ -124,40 +132,66 @@ def _composed(former: Former, body: bytes, found: list[Match], end: int) -> tupl
     fresh: list[bytes] = []
     at = 0
     for match in [*found, Match(0, len(body), 0)]:
-        if match.start > at:
-            fresh.append(body[at : match.start])
-            end = end_with(spans, end, end + match.start - at)
-        for start, stop in _parts_of(former.spans, match.old_start, match.old_start + match.length):
-            end_with(spans, start, stop)
+        new = body[at : match.start]
+        if match.length and len(new) <= _FEW:
+            add_part(spans, new)
+        else:
+            add_part(spans, (end, end + len(new)))
+            fresh.append(new)
+            end += len(new)
+        for part in _cut(former.spans, match.old_start, match.old_start + match.length):
+            add_part(spans, part)
         at = match.start + match.length
     return spans, b"".join(fresh)
 
 
-def end_with(spans: Spans, start: int, stop: int) -> int:
-    """Add a span behind the others, or to the last one if that ends there; returns where it stops."""
-    if spans and spans[-1] == start:
-        spans[-1] = stop
-    else:
-        spans += start, stop
-    return stop
+Part = tuple[int, int] | bytes
+"""Where a part of a body lies in its strand, or the part itself."""
 
 
-def _parts_of(spans: Spans, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """The spans of a part of a body."""
+def add_part(spans: Spans, part: Part) -> None:
+    """Add a part behind the others; to the last one, if that ends where this begins."""
+    last = spans[-1] if spans else None
+    if isinstance(part, bytes):
+        if isinstance(last, str):
+            spans[-1] = last + part.hex()
+        elif part:
+            spans.append(part.hex())
+    elif part[0] < part[1]:
+        if last == part[0]:
+            spans[-1] = part[1]
+        else:
+            spans += part
+
+
+def _cut(spans: Spans, start: int, stop: int) -> Iterator[Part]:
+    """The parts of a part of a body."""
     at = 0
-    for first, last in pairs(spans):
-        begin, end = max(start - at, 0), min(stop - at, last - first)
+    for part in parts_in(spans):
+        size = len(part) if isinstance(part, bytes) else part[1] - part[0]
+        begin, end = max(start - at, 0), min(stop - at, size)
         if begin < end:
-            yield first + begin, first + end
-        at += last - first
+            yield part[begin:end] if isinstance(part, bytes) else (part[0] + begin, part[0] + end)
+        at += size
 
 
-def pairs(spans: Spans) -> Iterator[tuple[int, int]]:
-    """Each span's start and end."""
-    ends = iter(spans)
-    return zip(ends, ends, strict=True)
+def parts_in(spans: Spans) -> Iterator[Part]:
+    """The parts of a body, in their order."""
+    left = iter(spans)
+    for each in left:
+        if isinstance(each, str):
+            yield bytes.fromhex(each)
+        else:
+            stop = next(left)
+            assert isinstance(stop, int), "a span has an end"
+            yield each, stop
+
+
+def ranges_in(spans: Spans) -> list[tuple[int, int]]:
+    """Where a body lies in its strand."""
+    return [part for part in parts_in(spans) if isinstance(part, tuple)]
 
 
 def size_of(spans: Spans) -> int:
     """Bytes of a body."""
-    return sum(spans[1::2]) - sum(spans[::2])
+    return sum(len(part) if isinstance(part, bytes) else part[1] - part[0] for part in parts_in(spans))

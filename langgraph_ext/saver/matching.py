@@ -13,7 +13,10 @@ from typing import NamedTuple
 __all__ = ["Match", "matches"]
 
 _ANCHOR = 64
-"""Bytes that must be alike for a place to be looked at; what a match must have at the least."""
+"""Bytes that must be alike for a place to be looked at."""
+
+_LEAST = 16
+"""Bytes of a match."""
 
 _SKIPPED = (0, 16, 256, 4096)
 """How far behind a difference it is tried to take up the thread again."""
@@ -44,7 +47,25 @@ def matches(old: bytes, new: bytes) -> list[Match]:
             break
         found.append(match)
     found.append(Match(old_end, end, behind))
-    return [match for match in found if match.length >= _ANCHOR]
+    return [match for match in _slid(old, new, found) if match.length >= _LEAST]
+
+
+def _slid(old: bytes, new: bytes, found: list[Match]) -> Iterator[Match]:
+    """Of two matches with nothing between them in `old`, as much as possible is the first one's.
+
+    What was put in is often much like what stands before it, such as one more of several items: so it is all of it that
+    was put in, and not the end of the last one with the beginning of it.
+    """
+    last = found[0]
+    for match in found[1:]:
+        stop = last.old_start + last.length
+        if stop == match.old_start:
+            more = _alike(_forwards(old, stop, new, last.start + last.length), match.length)
+            last = last._replace(length=last.length + more)
+            match = Match(match.old_start + more, match.start + more, match.length - more)  # noqa: PLW2901
+        yield last
+        last = match
+    yield last
 
 
 def _next(old: bytes, i: int, old_end: int, new: bytes, j: int, end: int) -> Match | None:

@@ -14,13 +14,15 @@ Pieces are all that is stored of a value's body: here and nowhere else they go i
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import StoreError
 from langgraph_ext.saver import values
-from langgraph_ext.saver.growing import Former, Spans, end_with, pairs
+from langgraph_ext.saver.growing import Former, Spans, add_part, parts_in, ranges_in
 from langgraph_ext.saver.writes import GROWN, Bodies, grown_in, spans_in
 
 __all__ = ["FULL", "Strands", "Tail", "add", "begin", "copy", "delete", "former_in", "tail", "trim"]
@@ -114,7 +116,7 @@ class Strands:
             rows = self._tx.all("strands_of_namespace", **where)
             self._numbers[named] = {row["channel"]: row["strand"] for row in rows}
         strand = self._numbers[named].get(channel)
-        parts = [None if strand is None else self._part(strand, start, stop) for start, stop in pairs(spans)]
+        parts = [part if isinstance(part, bytes) else self._part(strand, *part) for part in parts_in(spans)]
         if None in parts:
             raise StoreError(
                 f"bytes of channel {channel!r} of thread {where['thread_id']!r} are missing in the database; "
@@ -133,7 +135,9 @@ class Strands:
             for position, channel, spans in grown_in(call)
         }
 
-    def _part(self, strand: int, start: int, stop: int) -> bytes | None:
+    def _part(self, strand: int | None, start: int, stop: int) -> bytes | None:
+        if strand is None:
+            return None
         held = self._read.get((strand, start), b"")
         if len(held) < stop - start:
             pieces = _pieces(self._tx, strand, start, stop)
@@ -162,7 +166,7 @@ def former_in(tx: Tx, at: Tail, size: int) -> Former:
     start = max(at.end - size, 0)
     for begun, data in _pieces(tx, at.strand, start, at.end):
         cut = data[max(start - begun, 0) :]
-        end_with(spans, begun + len(data) - len(cut), begun + len(data))
+        add_part(spans, (begun + len(data) - len(cut), begun + len(data)))
         parts.append(cut)
     return Former(b"".join(parts), spans)
 
@@ -189,7 +193,7 @@ def trim(tx: Tx, where: Mapping[str, object], *, stamp: int) -> None:
 def _live(tx: Tx, where: Mapping[str, object]) -> dict[str, list[Spans]]:
     """The spans of every value that is stored, by channel."""
     live: dict[str, list[Spans]] = {}
-    for row in tx.all("puts_of_namespace", **where):
+    for row in tx.all("places_of_namespace", **where):
         for channel, place in values.grown_in(values.decode_places(row["places"])).items():
             live.setdefault(channel, []).append(place[3])
     for channel, spans in spans_in(tx.all("calls_of_namespace", **where, needle=GROWN)):
@@ -199,25 +203,23 @@ def _live(tx: Tx, where: Mapping[str, object]) -> dict[str, list[Spans]]:
 
 def _union(some: list[Spans]) -> list[tuple[int, int]]:
     """All spans, in their order and such that no two touch."""
-    united: Spans = []
-    for start, stop in sorted(pair for spans in some for pair in pairs(spans)):
-        if united and start <= united[-1]:
-            united[-1] = max(united[-1], stop)
+    united: list[tuple[int, int]] = []
+    for start, stop in sorted({each for spans in some for each in ranges_in(spans)}):
+        if united and start <= united[-1][1]:
+            united[-1] = united[-1][0], max(united[-1][1], stop)
         else:
-            united += start, stop
-    return list(pairs(united))
+            united.append((start, stop))
+    return united
 
 
 def _trim(tx: Tx, strand: int, kept: list[tuple[int, int]]) -> bool:
     """Take out what is not kept; whether there was such."""
     trimmed = False
+    stops = [stop for _, stop in kept]
     for row in tx.all("piece_sizes", **_range(strand, 0, _SPAN)):
         begun, size = row["piece"] - strand * _SPAN, row["size"]
-        parts = [
-            (max(start, begun), min(stop, begun + size))
-            for start, stop in kept
-            if start < begun + size and stop > begun
-        ]
+        near = takewhile(lambda span: span[0] < begun + size, islice(kept, bisect_right(stops, begun), None))  # noqa: B023
+        parts = [(max(start, begun), min(stop, begun + size)) for start, stop in near]
         if parts == [(begun, begun + size)]:
             continue
         trimmed = True

@@ -221,6 +221,10 @@ SELECT seq, listed, checkpoint_id, run_id, metadata, places, body FROM checkpoin
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed IS NOT NULL
 ORDER BY checkpoint_id;
 
+-- name: places_of_namespace
+SELECT places FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed IS NOT NULL;
+
 -- name: namespaces_of_run
 SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoint_log
 WHERE run_id = :run_id AND listed IS NOT NULL;
