@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from langgraph.checkpoint.base import DeltaChannelHistory, PendingWrite
@@ -19,7 +20,11 @@ from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.fields import decode_fields
 from langgraph_ext.saver.host import DELTA_COUNTERS
-from langgraph_ext.saver.writes import merge, taken_answers
+from langgraph_ext.saver.strands import Strands
+from langgraph_ext.saver.writes import Bodies, merge, taken_answers
+
+_PAGE, _MOST_IN_PAGE = 16, 256
+"""Ancestors that are read at a time."""
 
 __all__ = ["Step", "histories", "lineage", "unseeded", "walk"]
 
@@ -30,42 +35,93 @@ class Step:
 
     calls: list[Row]
     taken: Collection[int]
+    written: Bodies
     seeds: Mapping[str, tuple[str, bytes]]
 
 
 def walk(tx: Tx, address: Address, channels: Sequence[str]) -> list[Step]:
     """The ancestors of the checkpoint at `address`, nearest first, as far as any channel still needs them."""
-    where = address.namespace
     target = address.checkpoint_id
     if target is None:
-        newest = tx.maybe("put_latest", **where)
+        newest = tx.maybe("put_latest", **address.namespace)
         target = newest["checkpoint_id"] if newest else None
     steps: list[Step] = []
     remaining = set(channels)
-    for checkpoint_id, places in lineage(tx, address, target):
-        seeds = {}
-        for source, part in places.items():
-            for channel in remaining.intersection(part):
-                row = tx.one("put_data", **where, checkpoint_id=source or checkpoint_id)
-                seeds[channel] = values.encoded_value(part[channel], row["data"])
-        calls = tx.all("writes_of", **where, checkpoint_id=checkpoint_id)
-        steps.append(Step(calls, taken_answers(tx, address.thread_id, calls), seeds))
-        remaining -= seeds.keys()
+    keys = {channel: canonical.encode(channel) for channel in remaining}
+    strands = Strands(tx)
+    for page in _pages(tx, address, target):
+        seeds: list[dict[str, tuple[str, bytes]]] = []
+        for checkpoint_id, places in page:
+            named = {channel for channel in remaining if keys[channel] in places}
+            seeds.append(_seeds(tx, address, checkpoint_id, places, named, strands) if named else {})
+            remaining -= seeds[-1].keys()
+            if not remaining:
+                break
+        steps += _steps(tx, address, [checkpoint_id for checkpoint_id, _ in page[: len(seeds)]], seeds, strands)
         if not remaining:
             break
     return steps
 
 
+def _seeds(
+    tx: Tx, address: Address, checkpoint_id: str, places: bytes, channels: set[str], strands: Strands
+) -> dict[str, tuple[str, bytes]]:
+    """The values of these channels that a checkpoint has."""
+    where, seeds = address.namespace, {}
+    for source, part in values.decode_places(places).items():
+        for channel in channels.intersection(part):
+            place = part[channel]
+            if values.is_grown(place):
+                seeds[channel] = values.encoded_grown(place, strands.body(where, channel, place[3]))
+            else:
+                row = tx.one("put_data", **where, checkpoint_id=source or checkpoint_id)
+                seeds[channel] = values.encoded_value(place, row["data"])
+    return seeds
+
+
+def _steps(
+    tx: Tx,
+    address: Address,
+    checkpoint_ids: Sequence[str],
+    seeds: Sequence[Mapping[str, tuple[str, bytes]]],
+    strands: Strands,
+) -> Iterator[Step]:
+    """The steps of checkpoints that follow each other upwards."""
+    where = address.namespace
+    found: dict[str, list[Row]] = {checkpoint_id: [] for checkpoint_id in checkpoint_ids}
+    named = {"checkpoint_id": checkpoint_ids[0], "size": len(checkpoint_ids) - 1}
+    for call in sorted(tx.all("writes_of_lineage", **where, **named), key=itemgetter("seq")):
+        found[call["checkpoint_id"]].append(call)
+    for calls, seed in zip(found.values(), seeds, strict=True):
+        yield Step(calls, taken_answers(tx, address.thread_id, calls), strands.written(where, calls), seed)
+
+
 def lineage(tx: Tx, address: Address, checkpoint_id: str | None) -> Iterator[tuple[str, values.Places]]:
     """`(id, places)` of the stored ancestors of a checkpoint, nearest first, each once (parents may form a loop)."""
-    seen: set[str] = set()
+    for page in _pages(tx, address, checkpoint_id):
+        for above, places in page:
+            yield above, values.decode_places(places)
+
+
+def _pages(tx: Tx, address: Address, checkpoint_id: str | None) -> Iterator[list[tuple[str, bytes]]]:
+    """A lineage, in pages that double, with places as they are stored."""
     where = address.namespace
     row = tx.maybe("put_places", **where, checkpoint_id=checkpoint_id) if checkpoint_id else None
-    while row is not None and (above := row["parent_id"]) and above not in seen:
-        seen.add(above)
-        row = tx.maybe("put_places", **where, checkpoint_id=above)
-        if row is not None:
-            yield above, values.decode_places(row["places"])
+    above: str | None = row["parent_id"] if row else None
+    seen: set[str] = set()
+    size = _PAGE
+    while above is not None and above not in seen:
+        page: list[tuple[str, bytes]] = []
+        rows = tx.all("lineage", **where, checkpoint_id=above, size=size - 1)
+        for row in sorted(rows, key=itemgetter("depth")):
+            if row["checkpoint_id"] in seen:
+                break
+            seen.add(row["checkpoint_id"])
+            page.append((row["checkpoint_id"], row["places"]))
+        if page:
+            yield page
+        above = row["parent_id"] if len(rows) == len(page) == size and row else None
+        size = min(2 * size, _MOST_IN_PAGE)
 
 
 def histories(
@@ -76,7 +132,7 @@ def histories(
     seeds: dict[str, Any] = {}
     for step in steps:
         wanted = [channel for channel in channels if channel not in seeds]
-        for write in reversed(merge(step.calls, loads, step.taken)):
+        for write in reversed(merge(step.calls, loads, step.taken, step.written)):
             if write[1] in wanted:
                 writes[write[1]].append(write)
         for channel, encoded in step.seeds.items():

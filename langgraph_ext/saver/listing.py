@@ -19,7 +19,7 @@ from langgraph_ext import canonical
 from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver.config import address_of, needle_of, text
-from langgraph_ext.saver.reading import Stored, with_parts
+from langgraph_ext.saver.reading import Sources, Stored, with_parts
 
 __all__ = ["Listing", "Page", "page", "start"]
 
@@ -105,14 +105,14 @@ def page(tx: Tx, listing: Listing, left: int | None) -> Page:
     if not listing.keys:
         listing = _scan(tx, listing)
     now, later = listing.keys[:_LOADED], listing.keys[_LOADED:]
-    seen: dict[tuple[str, str, str], bytes] = {}
+    sources = Sources(tx)
     rows = (
         tx.maybe("put_get", checkpoint_id=checkpoint_id, thread_id=thread_id, checkpoint_ns=checkpoint_ns)
         for checkpoint_id, thread_id, checkpoint_ns in now
     )
     # Since its key was scanned, a checkpoint may have been deleted, or pruned out of sight.
     listed = (row for row in rows if row is not None and row["listed"] and _matches(row, listing.wanted))
-    found = [with_parts(tx, row, seen) for row in islice(listed, left)]
+    found = [with_parts(tx, row, sources) for row in islice(listed, left)]
     rest = None if listing.exhausted and not later else replace(listing, keys=later)
     return Page(found, rest)
 
@@ -177,9 +177,10 @@ def _addressed(tx: Tx, listing: Listing) -> list[Stored]:
     if listing.checkpoint_ns is None:
         names = [row["checkpoint_ns"] for row in tx.all("namespaces_of", thread_id=listing.thread_id, size=GREATEST)]
     where = {"thread_id": listing.thread_id, "checkpoint_id": listing.checkpoint_id}
+    sources = Sources(tx)
     rows = [row for name in names if (row := tx.maybe("put_get", checkpoint_ns=name, **where)) is not None]
     return [
-        with_parts(tx, row, {})
+        with_parts(tx, row, sources)
         for row in rows
         if row["listed"] and row["checkpoint_id"] < listing.before and _matches(row, listing.wanted)
     ]

@@ -2,12 +2,14 @@
 
 What a row holds depends on its parent, from which it inherits places. Those of the last put of each namespace are
 remembered, so that a put is usually laid out by its caller (`Below`); one that is not, or whose parent is no longer
-what was remembered, is encoded whole and laid out in its transaction (`Whole`).
+what was remembered, is encoded whole and laid out in its transaction (`Whole`). Large values go to the strands of their
+channels besides (growth.py); if what they depend on is not remembered, a put `Below` is laid out in its transaction,
+too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from langchain_core.runnables import RunnableConfig
@@ -18,12 +20,13 @@ from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import calls, control, runs
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.requests import Request
-from langgraph_ext.saver import fields, host, values
+from langgraph_ext.saver import fields, growth, host, values
+from langgraph_ext.saver.bodies import Bodies
 from langgraph_ext.saver.config import Address, encode_metadata, text
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.fences import fence
 from langgraph_ext.saver.heads import is_guarded, refuse_a_second_child
-from langgraph_ext.saver.reading import data_behind
+from langgraph_ext.saver.reading import Sources
 from langgraph_ext.saver.recent import NO_RUN, RecentPut
 from langgraph_ext.saver.retention import rehome
 from langgraph_ext.saver.steps import attribute, step_of
@@ -64,6 +67,13 @@ class Below(NamedTuple):
     put: Put
     base: fields.Base | None
     """The maps that its body is a difference from."""
+    packed: values.Packed
+    parent: RecentPut
+    inherits_base: bool
+    large: Sequence[growth.Encoded]
+    """Its large values."""
+    grown: Mapping[str, growth.Grown] | None
+    """Where they go; None if that has to be found out in the transaction."""
 
     @property
     def rouses(self) -> bool:
@@ -95,6 +105,7 @@ def prepare(
     refuses: bool,
     from_graph: bool,
     epoch: int | None,
+    bodies: Bodies,
     dumps: values.Dumps,
     stored_us: int,
     request: Request | None = None,
@@ -111,6 +122,7 @@ def prepare(
         refuses: Whether a running graph's second child of its parent is refused.
         from_graph: Whether a running graph puts it.
         epoch: Under which epoch it is made (fences.py).
+        bodies: What is remembered of large values.
         dumps: The serde's encoder.
         stored_us: When: microseconds since the epoch, UTC.
         request: What a run begins with that it begins.
@@ -155,7 +167,7 @@ def prepare(
         epoch=epoch,
     )
     put = Put(step, epoch, columns, config, metadata, refuses, not goes_on, own_fields, packed)
-    planned = None if parent is None else _below(put, parent)
+    planned = None if parent is None else _below(put, parent, bodies)
     return planned or whole(put, dumps)
 
 
@@ -168,7 +180,7 @@ def _id_of(checkpoint: Checkpoint) -> str:
     return checkpoint_id
 
 
-def _below(put: Put, parent: RecentPut) -> Below | None:
+def _below(put: Put, parent: RecentPut, bodies: Bodies) -> Below | None:
     """Lay a put out below its parent; None if that has not what is not encoded here."""
     columns, held, packed = put.columns, put.fields, put.packed
     base = parent.base
@@ -176,17 +188,35 @@ def _below(put: Put, parent: RecentPut) -> Below | None:
     inherits_base = apart is not None
     if apart is None and (base := fields.base_of(held)) is not None:
         packed, apart = packed._replace(base=fields.encode_base(base)), fields.NOTHING
-    layout = values.lay_out(
-        packed, columns["checkpoint_id"], columns["parent_id"], parent.places, inherits_base=inherits_base
-    )
+    large = values.large_in(packed)
+    key = columns["thread_id"], columns["checkpoint_ns"]
+    grown = growth.ahead(large, *key, parent.places, bodies) if large else {}
+    layout = _laid_below(columns, packed, parent, inherits_base, grown or {})
     if layout is None:
         return None
     stored, row = _laid_out(columns, layout, base)
     row["body"], row["parent_places"] = fields.encode_fields(held, apart), parent.encoded
     row["epoch"] = put.epoch
-    key = columns["thread_id"], columns["checkpoint_ns"]  # the second of two has to see the first
-    append = Append("put_append", row, stored, key) if put.step is None else None
-    return Below(append, row, stored, put, base)
+    # The key: the second of two has to see the first.
+    append = Append("put_append", row, stored, key) if put.step is None and not large else None
+    return Below(append, row, stored, put, base, packed, parent, inherits_base, large, grown)
+
+
+def _laid_below(
+    columns: Columns,
+    packed: values.Packed,
+    parent: RecentPut,
+    inherits_base: bool,
+    grown: Mapping[str, growth.Grown],
+) -> values.Layout | None:
+    return values.lay_out(
+        packed,
+        columns["checkpoint_id"],
+        columns["parent_id"],
+        parent.places,
+        inherits_base=inherits_base,
+        grown=grown,
+    )
 
 
 def whole(put: Put, dumps: values.Dumps) -> Whole:
@@ -220,29 +250,57 @@ def store(tx: Tx, planned: Below | Whole, early: Early | None = None) -> RecentP
         What was stored; None, and nothing is, if the parent is no longer the newest of its namespace, or not as it was
         remembered: store it `again`.
     """
-    if isinstance(planned, Below):
-        row, stored, step = planned.row, planned.stored, planned.put.step
-        fence(tx, row["thread_id"], planned.put.epoch, now_us=row["stored_us"])
-        run = None if step is None else runs.plan(tx, step)
-        if tx.run("put_append", **(row if run is None else {**row, "run": run.run})) == 0:
+    return _store_below(tx, planned, early) if isinstance(planned, Below) else _store_whole(tx, planned, early)
+
+
+def _store_below(tx: Tx, planned: Below, early: Early | None) -> RecentPut | None:
+    row, stored, step = planned.row, planned.stored, planned.put.step
+    fence(tx, row["thread_id"], planned.put.epoch, now_us=row["stored_us"])
+    where, grown = _where(row), planned.grown
+    tails = None if grown is None else growth.tails_of(tx, where, grown)
+    if grown is None or tails is None:
+        if _places_of(tx, where, row["parent_id"]) != row["parent_places"]:
             return None
-        return _recorded(tx, stored, run, step, _waiting(early, row))
+        grown, tails = growth.within(tx, where, planned.large, planned.parent.places)
+        layout = _laid_below(row, planned.packed, planned.parent, planned.inherits_base, grown)
+        assert layout is not None, "its parent has what it had when it was planned"
+        stored, row = _laid_out(row, layout, planned.base)
+    run = None if step is None else runs.plan(tx, step)
+    if tx.run("put_append", **(row if run is None else {**row, "run": run.run})) == 0:
+        return None
+    if grown:
+        stored = stored._replace(known=growth.write(tx, where, grown, tails))
+    return _recorded(tx, stored, run, step, _waiting(early, row))
+
+
+def _store_whole(tx: Tx, planned: Whole, early: Early | None) -> RecentPut:
     columns, packed, base, guarded, step, _, epoch, _ = planned
     checkpoint_id, parent_id = columns["checkpoint_id"], columns["parent_id"]
     fence(tx, columns["thread_id"], epoch, now_us=columns["stored_us"])
     if guarded:
         refuse_a_second_child(tx, columns["thread_id"], checkpoint_id, parent_id)
-    where = Address(columns["thread_id"], columns["checkpoint_ns"], None).namespace
-    found = None if parent_id is None else tx.maybe("put_places", **where, checkpoint_id=parent_id)
-    layout = values.lay_out(packed, checkpoint_id, parent_id, values.decode_places(found["places"]) if found else None)
+    where = _where(columns)
+    found = None if parent_id is None else _places_of(tx, where, parent_id)
+    parent = values.decode_places(found) if found else None
+    grown, tails = growth.within(tx, where, values.large_in(packed), parent)
+    layout = values.lay_out(packed, checkpoint_id, parent_id, parent, grown=grown)
     assert layout is not None, "a put whose values are all encoded lacks none"
     stored, row = _laid_out(columns, layout, base)
     run = None if step is None else runs.plan(tx, step)
     row["run"] = None if run is None else run.run
-    if tx.run("put_insert", **row) == 0:
-        _replace(tx, row)
+    if tx.run("put_insert", **row) == 1 or _replace(tx, row, grown):
+        stored = stored._replace(known=growth.write(tx, where, grown, tails))
     recorded = _recorded(tx, stored._replace(run=NO_RUN), run, step, _waiting(early, columns))
     return recorded._replace(drains=_drains(tx, row)) if epoch else recorded
+
+
+def _where(columns: Columns) -> dict[str, object]:
+    return Address(columns["thread_id"], columns["checkpoint_ns"], None).namespace
+
+
+def _places_of(tx: Tx, where: Mapping[str, object], checkpoint_id: str) -> bytes | None:
+    found = tx.maybe("put_places", **where, checkpoint_id=checkpoint_id)
+    return found["places"] if found else None
 
 
 def _drains(tx: Tx, row: Columns) -> str | None:
@@ -272,36 +330,38 @@ def _recorded(
     return stored
 
 
-def _laid_out(
-    columns: Columns, layout: tuple[values.Places, bytes], base: fields.Base | None
-) -> tuple[RecentPut, Columns]:
+def _laid_out(columns: Columns, layout: values.Layout, base: fields.Base | None) -> tuple[RecentPut, Columns]:
     places, data = layout
     encoded = values.encode_places(places)
     stored = RecentPut(columns["checkpoint_id"], places, encoded, base, columns["run"] or NO_RUN)
     return stored, {**columns, "places": encoded, "data": data}
 
 
-def _replace(tx: Tx, row: Columns) -> None:
-    """The id is taken: by this very checkpoint (a repeated call), or by one that this one replaces."""
+def _replace(tx: Tx, row: Columns, grown: Mapping[str, growth.Grown]) -> bool:
+    """The id is taken: by this very checkpoint (a repeated call), or by one that this one replaces; whether it did."""
     checkpoint_id = row["checkpoint_id"]
     address = Address(row["thread_id"], row["checkpoint_ns"], None)
     old = tx.one("put_get", **address.namespace, checkpoint_id=checkpoint_id)
     same = old["parent_id"] == row["parent_id"] and old["metadata"] == row["metadata"]
-    if same and old["listed"] and _content(tx, old) == _content(tx, row):
-        return
+    if same and old["listed"] and _content(tx, old, {}) == _content(tx, row, grown):
+        return False
     rehome(tx, address, {checkpoint_id})
     tx.run("put_delete", seq=old["seq"])
     tx.run("put_insert", **row)
+    return True
 
 
-def _content(tx: Tx, row: Row | Columns) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Fields and encoded values of a put's row, wherever they lie."""
-    places = values.decode_places(row["places"])
-    data_of = data_behind(tx, row, places, {})
-    held = {
-        channel: (place[0], *values.encoded_value(place, data_of[source]))
-        for source, part in places.items()
-        for channel, place in part.items()
-        if channel != values.BASE
-    }
-    return fields.decode_fields(row["body"], values.base_in(places, data_of)), held
+def _content(
+    tx: Tx, row: Row | Columns, grown: Mapping[str, growth.Grown]
+) -> tuple[dict[str, Any], dict[str, tuple[Any, tuple[str, bytes]]]]:
+    """Fields and encoded values of a put's row, wherever they lie, or will lie."""
+    places, sources = values.decode_places(row["places"]), Sources(tx)
+    data_of = sources.data_behind(row, places)
+    bodies = {channel: each.body for channel, each in grown.items()}
+    bodies |= sources.bodies_behind(row, places, but=bodies)
+    held = dict(values.encoded_in(places, data_of, bodies))
+    versions = {channel: place[0] for part in places.values() for channel, place in part.items()}
+    return (
+        fields.decode_fields(row["body"], values.base_in(places, data_of)),
+        {channel: (versions[channel], value) for channel, value in held.items()},
+    )

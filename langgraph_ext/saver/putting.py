@@ -17,6 +17,7 @@ from langgraph_ext.ledger import calls
 from langgraph_ext.ledger.settlement import Staged
 from langgraph_ext.saver import host, puts
 from langgraph_ext.saver.attaching import Attaching, epoch_of_put
+from langgraph_ext.saver.bodies import Bodies
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
@@ -30,6 +31,7 @@ __all__ = ["Putting"]
 class Putting(Attaching, Settling):
     """The part of the saver that stores checkpoints."""
 
+    bodies: Bodies
     concurrency: str
     entries: Entries
     early: Early
@@ -114,6 +116,7 @@ class Putting(Attaching, Settling):
             from_graph=from_graph,
             epoch=epoch_of_put(invocation, address, metadata) if from_graph else None,
             request=(self._request_of_put(invocation, config, address, checkpoint, metadata) if from_graph else None),
+            bodies=self.bodies,
             dumps=self.serde.dumps_typed,
             stored_us=self.database.clock_us(),
         )
@@ -149,6 +152,9 @@ class Putting(Attaching, Settling):
         if stored.drains is not None:
             host.drain(config, stored.drains)
             stored = stored._replace(drains=None)
+        if stored.known:
+            self.bodies.remember(address.thread_id, address.checkpoint_ns, stored.known)
+            stored = stored._replace(known=None)
         self.recent.remember(address.thread_id, address.checkpoint_ns, stored, doubts)
         return {
             "configurable": {

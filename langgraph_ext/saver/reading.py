@@ -6,7 +6,7 @@ LangGraph's `CheckpointTuple` in the caller's thread, when the connection is fre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,9 +19,10 @@ from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address, config_of
 from langgraph_ext.saver.fields import decode_fields
 from langgraph_ext.saver.heads import Superseded
-from langgraph_ext.saver.writes import merge, taken_answers
+from langgraph_ext.saver.strands import Strands
+from langgraph_ext.saver.writes import Bodies, merge, taken_answers
 
-__all__ = ["Stored", "data_behind", "decode", "fetch", "with_parts"]
+__all__ = ["Sources", "Stored", "decode", "fetch", "with_parts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,13 @@ class Stored:
     row: Row
     places: values.Places
     data_of: Mapping[str, bytes]
+    bodies: Mapping[str, bytes]
+    """Of its large values, by channel."""
     calls: list[Row]
     taken: Collection[int]
     """Sequence numbers of the calls whose answers were taken."""
+    written: Bodies
+    """Of the large writes of its calls."""
     superseded: bool = False
     """Whether it had a child, as far as somebody asked."""
 
@@ -47,7 +52,7 @@ def fetch(tx: Tx, address: Address) -> Stored | None:
         row = tx.maybe("put_get", **where, checkpoint_id=address.checkpoint_id)
     if row is None or not row["listed"]:
         return None
-    stored = with_parts(tx, row, {})
+    stored = with_parts(tx, row, Sources(tx))
     if address.checkpoint_id is None or address.checkpoint_ns:
         return stored  # the newest has no child, and only root graphs are asked (heads.py)
     named = {"thread_id": address.thread_id, "parent_id": address.checkpoint_id}
@@ -55,28 +60,46 @@ def fetch(tx: Tx, address: Address) -> Stored | None:
     return stored if child is None else replace(stored, superseded=True)
 
 
-def with_parts(tx: Tx, row: Row, seen: dict[tuple[str, str, str], bytes]) -> Stored:
-    """A put's row with what belongs to it. `seen` keeps data that several checkpoints of one page share."""
+def with_parts(tx: Tx, row: Row, sources: Sources) -> Stored:
+    """A put's row with what belongs to it; `sources` may be shared by the checkpoints of one page."""
     places = values.decode_places(row["places"])
     thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
-    data_of = data_behind(tx, row, places, seen)
+    data_of, bodies = sources.data_behind(row, places), sources.bodies_behind(row, places)
     calls = tx.all("writes_of", thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=row["checkpoint_id"])
-    return Stored(row, places, data_of, calls, taken_answers(tx, thread_id, calls))
+    taken, written = taken_answers(tx, thread_id, calls), sources.strands.written(row, calls)
+    return Stored(row, places, data_of, bodies, calls, taken, written)
 
 
-def data_behind(
-    tx: Tx, row: Row | Mapping[str, Any], places: values.Places, seen: dict[tuple[str, str, str], bytes]
-) -> dict[str, bytes]:
-    """The data of every row that holds a value of this put, by source. What is in `seen` is not fetched again."""
-    thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
-    data_of = {values.OWN: row["data"]}
-    for source in values.sources(places):
-        key = (thread_id, checkpoint_ns, source)
-        if key not in seen:
-            where = {"thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": source}
-            seen[key] = tx.one("put_data", **where)["data"]
-        data_of[source] = seen[key]
-    return data_of
+class Sources:
+    """Where values lie, read in one transaction and each once."""
+
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+        self._data: dict[tuple[str, str, str], bytes] = {}
+        self.strands = Strands(tx)
+
+    def data_behind(self, row: Row | Mapping[str, Any], places: values.Places) -> dict[str, bytes]:
+        """The data of every row that holds a value of this put, by source."""
+        thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
+        data_of = {values.OWN: row["data"]}
+        for source in values.sources(places):
+            key = (thread_id, checkpoint_ns, source)
+            if key not in self._data:
+                where = {"thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": source}
+                self._data[key] = self._tx.one("put_data", **where)["data"]
+            data_of[source] = self._data[key]
+        return data_of
+
+    def bodies_behind(
+        self, row: Row | Mapping[str, Any], places: values.Places, *, but: Container[str] = ()
+    ) -> dict[str, bytes]:
+        """The bodies of this put's large values, by channel, `but` for some."""
+        where = {"thread_id": row["thread_id"], "checkpoint_ns": row["checkpoint_ns"]}
+        return {
+            channel: self.strands.body(where, channel, place[3])
+            for channel, place in values.grown_in(places).items()
+            if channel not in but
+        }
 
 
 def decode(
@@ -84,7 +107,7 @@ def decode(
 ) -> CheckpointTuple:
     """The checkpoint as LangGraph wants it; `config` is kept as its address when the caller gave one."""
     row = stored.row
-    held = values.unpack(stored.places, stored.data_of, loads)
+    held = values.unpack(stored.places, stored.data_of, stored.bodies, loads)
     more = held.pop(values.MORE, {})
     thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
     parent_id = row["parent_id"]
@@ -105,5 +128,5 @@ def decode(
         checkpoint=checkpoint,  # type: ignore[arg-type]
         metadata=canonical.decode(row["metadata"]),
         parent_config=config_of(thread_id, checkpoint_ns, parent_id) if parent_id else None,
-        pending_writes=merge(stored.calls, loads, stored.taken),
+        pending_writes=merge(stored.calls, loads, stored.taken, stored.written),
     )

@@ -7,8 +7,10 @@ when they differ (another process put, deleted, pruned or replaced one): the lon
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import NamedTuple
 
+from langgraph_ext.saver.bodies import Known
 from langgraph_ext.saver.fields import Base
 from langgraph_ext.saver.values import Places
 
@@ -46,6 +48,8 @@ class RecentPut(NamedTuple):
     """The run it belongs to, if that is running; None if the ledger has to be asked."""
     drains: str | None = None
     """Why its run is to stop, if somebody asked for that; never remembered."""
+    known: Mapping[str, Known] | None = None
+    """Its large values, if they are new; remembered apart (bodies.py)."""
 
 
 class Recent:

@@ -14,7 +14,7 @@ from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import leases
 from langgraph_ext.ledger.event_rows import append_event
 from langgraph_ext.ledger.forgetting import forget_thread, forget_undone
-from langgraph_ext.saver import values
+from langgraph_ext.saver import strands, values
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.delta import lineage, unseeded
 
@@ -34,6 +34,7 @@ def delete_thread(tx: Tx, thread_id: str, *, stored_us: int) -> None:
     leases.refuse_other_process(tx, thread_id, now_us=stored_us)
     _say(tx, "thread.deleted", thread_id, stored_us)
     tx.run("thread_delete", thread_id=thread_id, seq=tx.one("log_last")["seq"])
+    strands.delete(tx, thread_id)
     forget_thread(tx, thread_id)
 
 
@@ -45,12 +46,14 @@ def delete_for_runs(tx: Tx, run_ids: Sequence[str], *, stored_us: int) -> None:
         for run_id in sorted(named)
         for row in tx.all("namespaces_of_run", run_id=run_id)
     }
+    stamp = 0
     for thread_id in sorted({thread_id for thread_id, _ in namespaces}):
-        _say(tx, "thread.pruned", thread_id, stored_us)
+        stamp = _say(tx, "thread.pruned", thread_id, stored_us)
     for thread_id, checkpoint_ns in sorted(namespaces):
         address = Address(thread_id, checkpoint_ns, None)
         rows = _puts(tx, address)
         _take_away(tx, address, rows, doomed={row["checkpoint_id"] for row in rows if row["run_id"] in named})
+        strands.trim(tx, address.namespace, stamp=stamp)
     for thread_id in sorted({thread_id for thread_id, _ in namespaces}):
         forget_undone(tx, thread_id, named)
 
@@ -59,7 +62,7 @@ def prune_thread(tx: Tx, thread_id: str, *, stored_us: int) -> None:
     """Keep the newest checkpoint of each namespace, with its writes, and what its DeltaChannels are rebuilt from."""
     if tx.maybe("thread_exists", thread_id=thread_id) is None:
         return
-    _say(tx, "thread.pruned", thread_id, stored_us)
+    stamp = _say(tx, "thread.pruned", thread_id, stored_us)
     for named in tx.all("namespaces_of", thread_id=thread_id, size=GREATEST):
         address = Address(thread_id, named["checkpoint_ns"], None)
         rows = _puts(tx, address)
@@ -71,6 +74,7 @@ def prune_thread(tx: Tx, thread_id: str, *, stored_us: int) -> None:
         where = address.namespace
         for orphan in tx.all("writes_orphans", **where, newest=newest):
             tx.run("writes_delete", **where, checkpoint_id=orphan["checkpoint_id"])
+        strands.trim(tx, where, stamp=stamp)
 
 
 def copy_thread(tx: Tx, source: str, target: str, *, stored_us: int) -> None:
@@ -87,6 +91,7 @@ def copy_thread(tx: Tx, source: str, target: str, *, stored_us: int) -> None:
             details={"thread_id": target},
         )
     tx.run("thread_copy", source=source, target=target, stored_us=stored_us)
+    strands.copy(tx, source, target, stamp=tx.one("log_last")["seq"])
 
 
 def rehome(tx: Tx, address: Address, doomed: Collection[str]) -> None:
@@ -137,11 +142,16 @@ def _needed_by(tx: Tx, address: Address, survivors: Sequence[Row]) -> set[str]:
     return needed
 
 
-def _say(tx: Tx, event: str, thread_id: str, stored_us: int) -> None:
-    """Append the event of a deletion before its rows go: so its number, and none of theirs, is the last one given."""
+def _say(tx: Tx, event: str, thread_id: str, stored_us: int) -> int:
+    """Append the event of a deletion before its rows go: so its number, and none of theirs, is the last one given.
+
+    Returns:
+        That number, which stamps the strands that lose bytes.
+    """
     newest = tx.one("thread_newest", thread_id=thread_id)["checkpoint_id"]
     where = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": newest}
     append_event(tx, name=event, run=None, **where, stored_us=stored_us)
+    return int(tx.one("log_last")["seq"])
 
 
 def _puts(tx: Tx, address: Address) -> list[Row]:

@@ -31,6 +31,7 @@ from langgraph_ext.ledger.holds import Holds
 from langgraph_ext.ledger.renewal import Renewal
 from langgraph_ext.saver import delta, host, listing, reading
 from langgraph_ext.saver.attached import Attached
+from langgraph_ext.saver.bodies import MOST_BYTES, Bodies
 from langgraph_ext.saver.config import Address, address_of, check_serde
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
@@ -66,6 +67,8 @@ class LedgerSaver(Removal, Putting, Writing, Closing):
         serde: Encodes values; LangGraph's JsonPlusSerializer by default.
         concurrency: Of several runs at once on one thread, `"refuse"` (default) lets one go on; the others end with
             `ConflictError`, code `thread_conflict`. `"allow"` stores them all, as a fork.
+        growing_memory_bytes: What may be kept in memory, over all threads, of the last large values: it shows what of
+            the next ones is new. 64 MiB by default; without it the database is read instead, and as little is stored.
         on_event: Called with each `Event` of the database, in order and once, from this saver's first write on: after
             the commit, before the `put` or `put_writes` returns that made or noticed it.
         on_observer_error: Called with the event and the error when `on_event` raises; logged by default.
@@ -83,6 +86,7 @@ class LedgerSaver(Removal, Putting, Writing, Closing):
         fsync: Fsync = "full",
         serde: SerializerProtocol | None = None,
         concurrency: Concurrency = "refuse",
+        growing_memory_bytes: int = MOST_BYTES,
         on_event: OnEvent | None = None,
         on_observer_error: OnObserverError | None = None,
     ) -> None:
@@ -100,6 +104,7 @@ class LedgerSaver(Removal, Putting, Writing, Closing):
         self.renewal = Renewal(self.database)
         self.holds = Holds(self.renewal)
         self.loops = Loops()
+        self.bodies = Bodies(growing_memory_bytes)
         self.entries = Entries()
         self.recent = Recent()
         self.staging = Staging()

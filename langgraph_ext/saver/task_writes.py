@@ -13,14 +13,28 @@ from langgraph_ext.database import Append, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import attempts, calls
 from langgraph_ext.ledger.task_paths import is_send
-from langgraph_ext.saver import facts, host
+from langgraph_ext.saver import facts, growth, host, values
+from langgraph_ext.saver.bodies import Bodies, Known
 from langgraph_ext.saver.config import Address, text
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.fences import fence
 from langgraph_ext.saver.identity import Seen
-from langgraph_ext.saver.writes import answers_in, are_partial, encode_writes
+from langgraph_ext.saver.writes import answers_in, are_partial, encode_writes, kinds_in, large_in, lay_out
 
-__all__ = ["TaskWrites", "may_linger", "prepare", "store"]
+__all__ = ["Answer", "TaskWrites", "may_linger", "prepare", "store"]
+
+
+Answer = Mapping[str, Known] | bool | None
+"""What the transaction says that stores a call."""
+
+
+class Large(NamedTuple):
+    """Writes of which some are large."""
+
+    encoded: Sequence[tuple[str, str, bytes]]
+    """All of them."""
+    grown: Mapping[str, growth.Grown] | None
+    """Those that go to strands; None if that has to be found out in the transaction."""
 
 
 class TaskWrites(NamedTuple):
@@ -36,6 +50,8 @@ class TaskWrites(NamedTuple):
     """Under which epoch it is stored; None if under no lease."""
     regular: bool
     """Whether it holds no error, interrupt, answer or scheduled task."""
+    large: Large | None = None
+    """Its large values, if some may go to strands."""
     timed_out: tuple[str, ...] = ()
     """Attempts of the task that were cancelled by the timeout which it tells of."""
 
@@ -49,6 +65,7 @@ def prepare(
     *,
     serde: SerializerProtocol,
     seen: Seen,
+    bodies: Bodies,
     epoch: int | None,
     regular: bool,
     stored_us: int,
@@ -65,6 +82,7 @@ def prepare(
         task_path: Its path.
         serde: The saver's.
         seen: Where tasks were seen.
+        bodies: What is remembered of large values.
         epoch: Under which epoch they are stored; None if under no lease.
         regular: What `are_regular` says of them.
         stored_us: When: microseconds since the epoch, UTC.
@@ -79,7 +97,10 @@ def prepare(
         raise InvalidArgument("put_writes: the config names no checkpoint; pass the checkpoint_id being executed")
     if not (type(task_id) is type(task_path) is str and (task_id + task_path).isascii()):
         task_id, task_path = text(task_id, "task_id", "put_writes"), text(task_path, "task_path", "put_writes")
-    body, data = encode_writes(writes, serde.dumps_typed)
+    encoded = encode_writes(writes, serde.dumps_typed)
+    large = large_in(encoded)
+    grown = growth.shared_ahead(large, thread_id, checkpoint_ns, bodies) if large else {}
+    body, data = lay_out(encoded, grown or {})
     from_graph = host.from_graph(config)
     event = facts.event_of(writes, task_id, task_path, regular=regular) if from_graph else None
     answers = None if regular else answers_in(writes, task_id)
@@ -100,9 +121,10 @@ def prepare(
     }
     if not writes:
         return TaskWrites(None, None, None, epoch, regular)
+    laid = None if grown == {} else Large(encoded, grown)
     if not from_graph or (regular and not seen.elsewhere(address, task_id, task_path)):
         append = Append("call_append", row) if epoch is None else Append("call_append_fenced", row, stored=True)
-        return TaskWrites(append, row, None, epoch, regular)
+        return TaskWrites(append if laid is None else None, row, None, epoch, regular, large=laid)
     call = facts.call_of(
         address, config, writes, task_id, task_path, event=event, answers=answers or 0, serde=serde, stored_us=stored_us
     )
@@ -111,7 +133,7 @@ def prepare(
         if started_us is not None:
             details["started_us"] = started_us
         row["details"] = canonical.encode_plain(details).decode()
-    return TaskWrites(None, row, call, epoch, regular, timed_out)
+    return TaskWrites(None, row, call, epoch, regular, large=laid, timed_out=timed_out)
 
 
 def may_linger(written: TaskWrites, task_path: str) -> bool:
@@ -123,7 +145,7 @@ def may_linger(written: TaskWrites, task_path: str) -> bool:
     return written.regular and not is_send(task_path)
 
 
-def store(tx: Tx, written: TaskWrites, early: Early | None = None, *, again: bool = False) -> bool | None:
+def store(tx: Tx, written: TaskWrites, early: Early | None = None, *, again: bool = False) -> Answer:
     """Append them to the log, and tell the ledger; later, if their checkpoint is not there. No writes leave nothing.
 
     Args:
@@ -133,14 +155,20 @@ def store(tx: Tx, written: TaskWrites, early: Early | None = None, *, again: boo
         again: Whether nobody knows if it was stored before.
 
     Returns:
-        True if it is fenced: as an append, None then says that nobody can tell whether it was stored. Else None.
+        What is to be remembered of the values that went to strands, if some did. Else True if it is fenced: as an
+        append, None then says that nobody can tell whether it was stored. Else None.
 
     Raises:
         LeaseError: The thread is another's by now (`lease_lost`).
     """
     row, call = written.row, written.call
-    if row is None or ((again or tx.repeated) and _is_stored(tx, row)):
+    if row is None or ((again or tx.repeated) and _is_stored(tx, row, written.large)):
         return _answer(written)
+    where = {name: row[name] for name in ("thread_id", "checkpoint_ns")}
+    grown, tails = ({}, {}) if written.large is None else _grown(tx, where, row, written.large)
+    if written.large is not None:
+        body, data = lay_out(written.large.encoded, grown)
+        row = {**row, "body": body, "data": data}
     fence(tx, str(row["thread_id"]), written.epoch, now_us=0)
     if call is not None:
         calls.check_identity(tx, call)
@@ -152,14 +180,29 @@ def store(tx: Tx, written: TaskWrites, early: Early | None = None, *, again: boo
         early.add(call)
     if written.timed_out:
         attempts.have_timed_out(tx, written.timed_out, now_us=int(str(row["stored_us"])))
-    return _answer(written)
+    return growth.write(tx, where, grown, tails) or _answer(written)
+
+
+def _grown(
+    tx: Tx, where: Mapping[str, object], row: Mapping[str, object], large: Large
+) -> tuple[Mapping[str, growth.Grown], growth.Tails]:
+    """The values that go to strands, and the strands."""
+    if large.grown is not None and (tails := growth.tails_of(tx, where, large.grown)) is not None:
+        return large.grown, tails
+    executed = tx.maybe("put_places", **where, checkpoint_id=row["checkpoint_id"])
+    if executed is None:
+        return {}, {}
+    return growth.shared_within(tx, where, large_in(large.encoded), values.decode_places(executed["places"]))
 
 
 def _answer(written: TaskWrites) -> bool | None:
     return None if written.epoch is None else True
 
 
-def _is_stored(tx: Tx, row: Mapping[str, object]) -> bool:
+def _is_stored(tx: Tx, row: Mapping[str, object], large: Large | None) -> bool:
     """Whether an earlier try of this very call was committed."""
-    key = ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "stored_us", "body")
-    return tx.maybe("writes_same", **{name: row[name] for name in key}) is not None
+    key = {name: row[name] for name in ("thread_id", "checkpoint_ns", "checkpoint_id", "task_id", "stored_us")}
+    if large is None:
+        return tx.maybe("writes_same", **key, body=row["body"]) is not None
+    asked = [(channel, kind) for channel, kind, _ in large.encoded]
+    return asked in (kinds_in(other) for other in tx.all("writes_at", **key))

@@ -9,6 +9,12 @@ A channel whose version is the parent's inherits the parent's place; any other i
 (thread, namespace), so a thread is copied row by row as it is, and versions are only ever compared, so they may be of
 any kind and two forks may reach the same one.
 
+A large value lies in the strand of its channel and not in a row (growing.py). Its place is
+
+    {"": {channel: [version, type, head, spans]}}
+
+in its own put as in all that inherit it.
+
 How values are laid out is decided here alone; others walk from source to source and hand places back.
 """
 
@@ -19,12 +25,14 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from langgraph_ext import canonical
+from langgraph_ext.saver.growing import NOTHING, Growing, Spans, is_large
 
 __all__ = [
     "BASE",
     "MORE",
     "OWN",
     "Homes",
+    "Layout",
     "Packed",
     "Places",
     "base_in",
@@ -32,19 +40,29 @@ __all__ = [
     "channels_of",
     "decode_places",
     "encode_places",
+    "encoded_grown",
+    "encoded_in",
     "encoded_value",
+    "grown_in",
+    "is_grown",
+    "large_in",
     "lay_out",
     "moved",
     "pack",
     "pack_all",
     "sources",
+    "spans_of",
     "unpack",
 ]
 
 Place = list[Any]
-"""`[version, type, start, length]`: the channel's version, the serde's type tag, and the bytes in the source's data."""
+"""`[version, type, start, length]`: the channel's version, the serde's type tag, and the bytes in the source's data. Of
+a large value `[version, type, head, spans]`: its head in hexadecimal digits, and where its body lies in its strand."""
 
 Places = dict[str, dict[str, Place]]
+
+Layout = tuple[Places, bytes]
+"""The places of a put, and its own data."""
 
 Homes = dict[tuple[str, str], tuple[str, Place]]
 """`(deleted checkpoint id, channel) -> (checkpoint id, place)`: where a moved value lies now."""
@@ -58,6 +76,7 @@ inherits it notices when another one lies in its place."""
 
 OWN = ""
 """The source that stands for the row itself; no checkpoint id is empty."""
+
 
 Dumps = Callable[[Any], tuple[str, bytes]]
 Loads = Callable[[tuple[str, bytes]], Any]
@@ -101,7 +120,8 @@ def lay_out(
     parent: Places | None,
     *,
     inherits_base: bool = False,
-) -> tuple[Places, bytes] | None:
+    grown: Mapping[str, Growing] = NOTHING,
+) -> Layout | None:
     """Where each value goes, given the places of the parent (None when there is no parent, or it is not stored).
 
     Nothing is inherited from the put's own id, which a parent may point at when the put takes another's place.
@@ -112,6 +132,7 @@ def lay_out(
         parent_id: The parent's.
         parent: The parent's places.
         inherits_base: Whether the put needs the parent's base.
+        grown: Of the values that are encoded, those that go to their strands.
 
     Returns:
         The places of this put, and its own data; None if the parent lacks a value, at its version, that is not encoded.
@@ -132,11 +153,14 @@ def lay_out(
     start = 0
     for channel, kind, data in encoded:
         version = packed.versions.get(channel) if channel != BASE else _digest(data)
+        if channel in grown:
+            own[channel] = [version, kind, grown[channel].head.hex(), grown[channel].spans]
+            continue
         own[channel] = [version, kind, start, len(data)]
         parts.append(data)
         start += len(data)
     if own:
-        places[OWN] = own
+        places[OWN] = {**places.get(OWN, {}), **own}
     return places, b"".join(parts)
 
 
@@ -165,7 +189,7 @@ def _inherit(
             else:
                 inherits = inherits_base and channel == BASE
             if inherits:
-                places.setdefault(home, {})[channel] = place
+                places.setdefault(OWN if is_grown(place) else home, {})[channel] = place
                 known.add(channel)
     return known
 
@@ -196,20 +220,54 @@ def encoded_value(place: Place, data: bytes) -> tuple[str, bytes]:
     return kind, data[start : start + length]
 
 
-def unpack(places: Places, data_of: Mapping[str, bytes], loads: Loads) -> dict[str, Any]:
+def is_grown(place: Place) -> bool:
+    """Whether a value lies in a strand."""
+    return type(place[3]) is list
+
+
+def grown_in(places: Places) -> dict[str, Place]:
+    """The places of the values that lie in strands."""
+    return {channel: place for channel, place in places.get(OWN, {}).items() if is_grown(place)}
+
+
+def spans_of(places: Places, channel: str) -> Spans | None:
+    """Where the body of a channel's value lies; None if it is in no strand."""
+    place = places.get(OWN, {}).get(channel)
+    return place[3] if place is not None and is_grown(place) else None
+
+
+def large_in(packed: Packed) -> list[tuple[str, str, bytes]]:
+    """The encoded values that belong in strands."""
+    return [each for each in packed.encoded if is_large(each[2]) and each[0] != MORE]
+
+
+def encoded_grown(place: Place, body: bytes) -> tuple[str, bytes]:
+    """A large value as the serde reads it."""
+    return place[1], bytes.fromhex(place[2]) + body
+
+
+def unpack(places: Places, data_of: Mapping[str, bytes], bodies: Mapping[str, bytes], loads: Loads) -> dict[str, Any]:
     """Decode every value.
 
     Args:
         places: Of the put.
         data_of: The data of each source, the put's own under `OWN`.
+        bodies: Of the values that lie in strands, by channel.
         loads: The serde's decoder.
     """
-    return {
-        channel: loads(encoded_value(place, data_of[source]))
-        for source, part in places.items()
-        for channel, place in part.items()
-        if channel != BASE
-    }
+    return {channel: loads(value) for channel, value in encoded_in(places, data_of, bodies)}
+
+
+def encoded_in(
+    places: Places, data_of: Mapping[str, bytes], bodies: Mapping[str, bytes]
+) -> Iterator[tuple[str, tuple[str, bytes]]]:
+    """Each channel with its value as the serde reads it; the arguments are those of `unpack`."""
+    for source, part in places.items():
+        for channel, place in part.items():
+            if is_grown(place):
+                yield channel, encoded_grown(place, bodies[channel])
+            elif channel != BASE:
+                yield channel, encoded_value(place, data_of[source])
 
 
 def base_source(places: Places) -> str | None:

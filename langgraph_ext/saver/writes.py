@@ -5,6 +5,7 @@ slot keeps the first write it was given, a special slot the newest, also when on
 InMemorySaver's rule). A call's row keeps its writes in their order of entry:
 
     body = [[channel, type, length], …]      data = the values, end to end
+           [channel, type, head, spans]      of a large value that goes on with what its channel held (growing.py)
 
 Two kinds of writes are stored and not shown, for LangGraph would take them for what they are not (rule S12):
 
@@ -15,7 +16,7 @@ Two kinds of writes are stored and not shown, for LangGraph would take them for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -25,9 +26,30 @@ from langgraph.checkpoint.serde.types import ERROR, RESUME
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.saver.growing import NOTHING, Growing, Spans, is_large
 from langgraph_ext.saver.host import CONTROL_CHANNELS, ERROR_SOURCE_NODE, NULL_TASK
 
-__all__ = ["answers_in", "are_partial", "are_regular", "encode_writes", "merge", "taken_answers"]
+__all__ = [
+    "GROWN",
+    "Bodies",
+    "answers_in",
+    "are_partial",
+    "are_regular",
+    "encode_writes",
+    "grown_in",
+    "kinds_in",
+    "large_in",
+    "lay_out",
+    "merge",
+    "spans_in",
+    "taken_answers",
+]
+
+Encoded = tuple[str, str, bytes]
+"""`(channel, type, bytes)`."""
+
+Bodies = Mapping[tuple[int, int], bytes]
+"""The bodies of grown writes, by their call's sequence number and their position in it."""
 
 Slot = tuple[str, str, int]
 """`(task_path, task_id, position)`: in the order LangGraph applies writes."""
@@ -54,14 +76,36 @@ def answers_in(writes: Sequence[tuple[str, Any]], task_id: str) -> int | None:
     return len(lists[-1]) if lists and task_id != NULL_TASK else None
 
 
-def encode_writes(writes: Sequence[tuple[str, Any]], dumps: Callable[[Any], tuple[str, bytes]]) -> tuple[bytes, bytes]:
-    """Body and data of one call's row."""
-    body: list[tuple[str, str, int]] = []
+def encode_writes(writes: Sequence[tuple[str, Any]], dumps: Callable[[Any], tuple[str, bytes]]) -> list[Encoded]:
+    """The writes, each encoded."""
+    return [(channel, *dumps(value)) for channel, value in writes]
+
+
+def large_in(encoded: Iterable[Encoded]) -> dict[str, tuple[str, bytes]]:
+    """The large values, by channel; of several writes to one channel, the first."""
+    large: dict[str, tuple[str, bytes]] = {}
+    for channel, kind, data in encoded:
+        if is_large(data) and channel not in _SPECIAL:
+            large.setdefault(channel, (kind, data))
+    return large
+
+
+def lay_out(encoded: Iterable[Encoded], grown: Mapping[str, Growing] = NOTHING) -> tuple[bytes, bytes]:
+    """Body and data of one call's row; of the large values, `grown` are those that lie in strands.
+
+    Raises:
+        InvalidArgument: A channel's name cannot be stored.
+    """
+    body: list[Sequence[Any]] = []
     parts: list[bytes] = []
-    for channel, value in writes:
-        kind, data = dumps(value)
-        body.append((channel, kind, len(data)))
-        parts.append(data)
+    left = dict(grown) if grown else grown
+    for channel, kind, data in encoded:
+        if channel in left and is_large(data):
+            each = left.pop(channel)  # type: ignore[attr-defined]  # it is a copy
+            body.append((channel, kind, each.head.hex(), each.spans))
+        else:
+            body.append((channel, kind, len(data)))
+            parts.append(data)
     try:
         return canonical.encode_exact(body), b"".join(parts)
     except TypeError as error:
@@ -77,8 +121,33 @@ def taken_answers(tx: Tx, thread_id: str, calls: Iterable[Row]) -> Collection[in
     }
 
 
+def grown_in(call: Row) -> Iterator[tuple[int, str, Spans]]:
+    """Position, channel and spans of each write of a call that lies in a strand."""
+    if GROWN in call["body"]:
+        for position, (channel, _, *at) in enumerate(canonical.decode(call["body"])):
+            if len(at) > 1:
+                yield position, channel, at[1]
+
+
+GROWN = b'",['
+"""Stands in the body of each call that holds a grown write, and in few others."""
+
+
+def spans_in(calls: Iterable[Row]) -> Iterator[tuple[str, Spans]]:
+    """Channel and spans of every write that lies in a strand."""
+    return ((channel, spans) for call in calls for _, channel, spans in grown_in(call))
+
+
+def kinds_in(call: Row) -> list[tuple[str, str]]:
+    """Channel and type of each write of a call."""
+    return [(channel, kind) for channel, kind, *_ in canonical.decode(call["body"])]
+
+
 def merge(
-    calls: Iterable[Row], loads: Callable[[tuple[str, bytes]], Any], taken: Collection[int] = ()
+    calls: Iterable[Row],
+    loads: Callable[[tuple[str, bytes]], Any],
+    taken: Collection[int] = (),
+    bodies: Bodies = NOTHING,
 ) -> list[PendingWrite]:
     """The pending writes of one checkpoint, in `writes_sort_key` order, without those that are not to be shown.
 
@@ -86,16 +155,22 @@ def merge(
         calls: Rows of its calls, oldest first.
         loads: The serde's decoder; called only for the write that holds a slot.
         taken: Sequence numbers of calls whose answers were taken.
+        bodies: Of the writes that lie in strands.
     """
     slots: dict[tuple[str, int], tuple[Slot, str, str, bytes]] = {}
     for call in calls:
         task_id, data, start = call["task_id"], call["data"], 0
         shown = _shown(call, taken)
-        for position, (channel, kind, length) in enumerate(canonical.decode(call["body"])):
+        for position, (channel, kind, *lies) in enumerate(canonical.decode(call["body"])):
+            length = lies[0] if len(lies) == 1 else 0
             at = WRITES_IDX_MAP.get(channel, position)
             if shown(channel) and (at < 0 or (task_id, at) not in slots):
                 slot = writes_sort_key(call["task_path"], task_id, at)
-                slots[task_id, at] = (slot, channel, kind, data[start : start + length])
+                if len(lies) == 1:
+                    value = data[start : start + length]
+                else:
+                    value = bytes.fromhex(lies[0]) + bodies[call["seq"], position]
+                slots[task_id, at] = (slot, channel, kind, value)
             start += length
     held = sorted(slots.values(), key=lambda held: held[0])
     return [(slot[1], channel, loads((kind, data))) for slot, channel, kind, data in held]

@@ -16,6 +16,7 @@ from langgraph_ext.database import Tx
 from langgraph_ext.ledger.settlement import Staged
 from langgraph_ext.saver import host, task_writes
 from langgraph_ext.saver.attaching import Attaching, epoch_of
+from langgraph_ext.saver.bodies import Bodies
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
@@ -31,6 +32,7 @@ __all__ = ["Writing"]
 class Writing(Attaching, Settling):
     """The part of the saver that stores tasks' writes."""
 
+    bodies: Bodies
     entries: Entries
     early: Early
     seen: Seen
@@ -51,14 +53,13 @@ class Writing(Attaching, Settling):
                 self.failed.refuse_writes(address, task_id)
             if staged:
                 with self._settling(staged, address):
-                    self.database.submit(self._storing(written, staged), queued=entry.leave)
+                    stored = self.database.submit(self._storing(written, staged), queued=entry.leave)
             else:
                 store = partial(task_writes.store, written=written, early=self.early)
-                stored: bool | None = self.database.submit(
-                    store, append=written.append, may_linger=may_linger, queued=entry.leave
-                )
+                stored = self.database.submit(store, append=written.append, may_linger=may_linger, queued=entry.leave)
                 if written.epoch is not None and stored is None:
-                    self.database.submit(partial(store, again=True))
+                    stored = self.database.submit(partial(store, again=True))
+            self._remember(address, stored)
             if written.call is not None:
                 self.recent.doubt_run(address.thread_id)
         finally:
@@ -87,10 +88,11 @@ class Writing(Attaching, Settling):
             finally:
                 entry.leave()
             async with self._asettling(staged, address):
-                stored: bool | None = await committed
+                stored = await committed
             if written.epoch is not None and stored is None and not staged:
                 store = partial(task_writes.store, written=written, early=self.early, again=True)
-                await self.database.queue(store)
+                stored = await self.database.queue(store)
+            self._remember(address, stored)
         if written.call is not None:
             self.recent.doubt_run(address.thread_id)
 
@@ -107,6 +109,7 @@ class Writing(Attaching, Settling):
             task_path,
             serde=self.serde,
             seen=self.seen,
+            bodies=self.bodies,
             epoch=epoch_of(invocation),
             started_us=None if invocation is None else invocation.started.pop(task_id, None),
             regular=regular,
@@ -116,7 +119,11 @@ class Writing(Attaching, Settling):
             stored_us=self.database.clock_us(),
         )
 
-    def _storing(self, written: task_writes.TaskWrites, staged: Sequence[Staged]) -> Callable[[Tx], bool | None]:
+    def _remember(self, address: Address, stored: task_writes.Answer) -> None:
+        if isinstance(stored, dict):
+            self.bodies.remember(address.thread_id, address.checkpoint_ns, stored)
+
+    def _storing(self, written: task_writes.TaskWrites, staged: Sequence[Staged]) -> Callable[[Tx], task_writes.Answer]:
         """The transaction of a `put_writes` that settles what is staged, even if there are no writes."""
         store = partial(task_writes.store, written=written, early=self.early)
         return partial(beside, store=store, staged=staged, now_us=self.database.clock_us())

@@ -58,6 +58,7 @@ class Story:
             "",
             serde=self.saver.serde,
             seen=self.saver.seen,
+            bodies=self.saver.bodies,
             epoch=None,
             regular=True,
             stored_us=1,
@@ -79,6 +80,7 @@ class Story:
             from_graph=False,
             epoch=None,
             parent=self.saver.recent.find("t", "", cid(0)),
+            bodies=self.saver.bodies,
             dumps=self.saver.serde.dumps_typed,
             stored_us=1,
         )

@@ -30,7 +30,7 @@ MAY_SORT |= {
     "agent_members_of_tree",
 }
 
-PASSES = ("SCAN found", "SCAN CONSTANT ROW", "SCAN (subquery-4)")
+PASSES = ("SCAN above", "SCAN found", "SCAN CONSTANT ROW", "SCAN (subquery-4)")
 PASSES += tuple(f"{step} {rows}" for step in ("CO-ROUTINE", "SCAN") for rows in ("call", "fenced", "put"))
 """Passes over rows that were searched for before, or that an append was given."""
 

@@ -22,15 +22,21 @@ from tests.support.faults import FaultySaver, Line, Points, kill_myself
 
 THREAD: Any = {"configurable": {"thread_id": "run"}}
 NODES = [f"n{number}" for number in range(12)]
-RUN = {"done": NODES, "total": 66}
+LONG = "".join(f"{number} and " for number in range(900))
+"""What a text begins with that is large from the start."""
+
+GIVEN = {"done": [], "total": 0, "text": LONG}
+
+RUN = {"done": NODES, "total": 66, "text": LONG + "".join(f"then {name}, " * 9 for name in NODES)}
 """How the run ends when nobody disturbs it."""
 
 
 class State(TypedDict):
-    """Which nodes were applied, in LangGraph's order, and a value that each of them changes."""
+    """Which nodes were applied, in LangGraph's order, and two values that each changes: a small and a large one."""
 
     done: Annotated[list[str], operator.add]
     total: Annotated[int, operator.add]
+    text: Annotated[str, operator.add]
 
 
 def note(path: str, text: str) -> None:
@@ -54,7 +60,7 @@ def build(log: str, form: str) -> Any:
     def node(name: str) -> Any:
         def act(_state: State) -> Any:
             note(log, name)
-            return {"done": [name], "total": int(name[1:])}
+            return {"done": [name], "total": int(name[1:]), "text": f"then {name}, " * 9}
 
         async def aact(state: State) -> Any:
             return act(state)
@@ -95,7 +101,7 @@ def start(folder: str, form: str, durability: str, kind: str, at: int) -> tuple[
     points = Points(kill_myself, kind=kind, at=at)
     saver = Acknowledging(f"{folder}/runs.db", points)
     saver.acks = f"{folder}/acks"
-    state = invoke(saver, f"{folder}/log", form, {"done": [], "total": 0}, durability)
+    state = invoke(saver, f"{folder}/log", form, GIVEN, durability)
     saver.close()
     return state, points.passed
 
@@ -106,7 +112,7 @@ def resume(folder: str, form: str, durability: str) -> dict[str, Any]:
         head = saver.get_tuple(THREAD)
         stored = [item.checkpoint["id"] for item in saver.list(THREAD)]
         committed = _committed(head) if head else []
-        given = None if head else {"done": [], "total": 0}
+        given = None if head else GIVEN
         state = invoke(saver, f"{folder}/log", form, given, durability)
         after = [item.checkpoint["id"] for item in saver.list(THREAD)]
     return {"state": state, "stored": stored, "committed": committed, "after": after}
@@ -205,7 +211,7 @@ def start_or_go_on(folder: str, commits: int) -> None:
     saver = FaultySaver(f"{folder}/runs.db", points)
     saver.setup()
     points.arm()
-    given = None if saver.get_tuple(THREAD) else {"done": [], "total": 0}
+    given = None if saver.get_tuple(THREAD) else GIVEN
     invoke(saver, f"{folder}/log", "sync", given, "sync")
     saver.close()
 

@@ -19,16 +19,33 @@ from tests.support.faults import FaultySaver, Points, every
 
 Rows = dict[str, list[tuple[Any, ...]]]
 
-WRITES = [("a", "new"), ("__interrupt__", "asked"), ("b", "new")]
+TEXT = "".join(f"{n} and " for n in range(1_000))
+"""A large value: stored in a strand, of which each checkpoint holds more."""
+
+WRITES = [("a", "new"), ("__interrupt__", "asked"), ("text", TEXT + "new"), ("b", "new")]
 
 CALLS: dict[str, Callable[[Driver], Any]] = {
     "put": lambda store: store.save(
-        cid(6), {"a": 6, "b": 0}, {"a": 7, "b": 1}, parent=cid(5), new={"a": 7}, meta=metadata(6, run_id="r3")
+        cid(6),
+        {"a": 6, "b": 0, "text": TEXT + "6" * 90},
+        {"a": 7, "b": 1, "text": 7},
+        parent=cid(5),
+        new={"a": 7, "text": 7},
+        meta=metadata(6, run_id="r3"),
+    ),
+    "put that begins to grow": lambda store: store.save(
+        cid(6), {"other": TEXT}, {"other": 7}, parent=cid(5), new={"other": 7}, meta=metadata(6, run_id="r3")
     ),
     "put in place of another": lambda store: store.save(
-        cid(2), {"a": "other", "b": 0}, {"a": 9, "b": 1}, parent=cid(1), new={"a": 9}
+        cid(2),
+        {"a": "other", "b": 0, "text": TEXT[9:]},
+        {"a": 9, "b": 1, "text": 9},
+        parent=cid(1),
+        new={"a": 9, "text": 9},
     ),
-    "put that is there": lambda store: store.save(cid(0), {"a": 0, "b": 0}, {"a": 1, "b": 1}, meta=run_of(0)),
+    "put that is there": lambda store: store.save(
+        cid(0), {"a": 0, "b": 0, "text": TEXT}, {"a": 1, "b": 1, "text": 1}, meta=run_of(0)
+    ),
     "put_writes": lambda store: store.put_writes(config(id=cid(5)), WRITES, "new task", "path"),
     "delete_thread": lambda store: store.delete_thread("t"),
     "delete_for_runs": lambda store: store.delete_for_runs(["r0", "r1"]),
@@ -68,11 +85,12 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def prepare(store: Driver, thread: str, ns: str) -> None:
     for n in range(6):
         more = {"counters_since_delta_snapshot": {"log": n}} if n > 3 else {}
-        versions = {"a": n + 1, "b": 1, **({"log": n} if n > 2 else {})}
-        values = {"a": n, "b": 0, **({"log": "seed"} if n == 3 else {})}
-        parent, new = (cid(n - 1), {"a": n + 1, "log": n}) if n else (None, versions)
+        versions = {"a": n + 1, "b": 1, "text": n + 1, **({"log": n} if n > 2 else {})}
+        values = {"a": n, "b": 0, "text": TEXT + f"{n}" * 90 * (n > 0), **({"log": "seed"} if n == 3 else {})}
+        parent, new = (cid(n - 1), {"a": n + 1, "text": n + 1, "log": n}) if n else (None, versions)
         store.save(cid(n), values, versions, thread=thread, ns=ns, parent=parent, new=new, meta=run_of(n) | more)
-        store.put_writes(config(thread, ns, cid(n)), [("a", n + 1), ("log", n)], f"task {n}")
+        writes = [("a", n + 1), ("text", values["text"] + "written"), ("log", n)]
+        store.put_writes(config(thread, ns, cid(n)), writes, f"task {n}")
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from langgraph_ext.database import connection as ours
 from langgraph_ext.errors import StoreError
 from tests.database.notes import until
 from tests.faults import children
-from tests.faults.children import NODES, RUN, THREAD, invoke, noted
+from tests.faults.children import GIVEN, NODES, RUN, THREAD, invoke, noted
 from tests.support.build import cid, config
 from tests.support.driver import Driver, Form
 from tests.support.faults import Child
@@ -153,7 +153,7 @@ def test_scenario_13_a_run_meets_a_lock_that_is_held_for_seven_seconds(tmp_path:
     with met, Meets(tmp_path / "runs.db", lambda: met.enter_context(hold(seconds=7.0))) as saver:
         start = time.monotonic()
         with pytest.raises(StoreError) as caught:
-            invoke(saver, log, form, {"done": [], "total": 0}, "sync")
+            invoke(saver, log, form, GIVEN, "sync")
         assert ("store_busy", True) == (caught.value.code, 5.0 <= time.monotonic() - start)
     with LedgerSaver(tmp_path / "runs.db") as saver:
         assert 2 == saver.get_tuple(THREAD).metadata["step"]  # type: ignore[union-attr]

@@ -8,6 +8,8 @@ Where the two differ on purpose, InMemorySaver is corrected by `tests.support.re
 - Reads hide an answer that was taken, and what a graph's task wrote beside an error that nobody handles (S12).
 - InMemorySaver lacks `delete_for_runs`, `copy_thread` and `prune`.
 
+Most values that change are stored as large ones, in strands (S2): here, a few bytes are enough for that.
+
 Not among the operations, as LangGraph never does it: a value that changes while its version stays the same and is not
 listed as new, and parents that form a circle.
 """
@@ -25,7 +27,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as check_machine
 
+from langgraph_ext.saver import strands
 from tests.support.build import NULL_TASK, VERSIONS
+from tests.support.changes import HOW, Change
+from tests.support.growing import check_strands, made_small
 from tests.support.world import CHANNELS, DROP, KEEP, SPACES, World
 
 SEEDS = 2000 if os.environ.get("LANGGRAPH_EXT_TEST_FULL") == "1" else 60
@@ -70,6 +75,7 @@ PLAIN = [
 places, threads = st.sampled_from(PLACES), st.sampled_from(THREADS)
 forms, savers, picks = st.sampled_from(FORMS), st.integers(0, 1), st.integers(0, 11)
 values = st.sampled_from(PLAIN) | st.integers(0, 99) | st.text(max_size=3)
+values |= st.builds(Change, how=st.sampled_from(HOW), word=st.text("abc", max_size=30), at=st.integers(0, 20))
 change = st.just(KEEP) | st.just(KEEP) | st.just(DROP) | values | values
 run_ids, tags = st.sampled_from(RUN_IDS), st.sampled_from(TAGS)
 answers = st.lists(st.integers(0, 9), max_size=3) | st.integers(0, 9)
@@ -158,8 +164,9 @@ class AgainstMemory(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(900)  # when it fails, Hypothesis needs minutes to find the shortest story
-def test_s1_random_operations_agree_with_inmemorysaver() -> None:
+def test_s1_random_operations_agree_with_inmemorysaver(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is put, written, deleted, copied, pruned and reopened, both savers tell the same (S1 to S5, S12)."""
+    made_small(monkeypatch)
     check_machine(
         AgainstMemory, settings=settings(stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow])
     )
@@ -168,8 +175,16 @@ def test_s1_random_operations_agree_with_inmemorysaver() -> None:
 class Dice(random.Random):
     """Draws the arguments of World's operations: long stories, dense and without shrinking."""
 
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.growth = random.Random(seed)
+        """Apart, so that the stories are those of before there were values that grow."""
+
     def value(self) -> Any:
-        return self.choice([*PLAIN, self.randrange(99), "".join(self.choices("aé🙂'\0", k=3))])
+        plain = self.choice([*PLAIN, self.randrange(99), "".join(self.choices("aé🙂'\0", k=3))])
+        if (of := self.growth).random() < 0.5:
+            return plain
+        return Change(of.choice(HOW), "".join(of.choices("abcdef", k=of.randrange(40))), of.randrange(20))
 
     def a_put(self) -> dict[str, Any]:
         options = [KEEP, KEEP, DROP, self.value(), self.value()]
@@ -207,9 +222,10 @@ class Dice(random.Random):
 
 
 @pytest.fixture
-def world(seed: int) -> Iterator[World]:
-    """A World whose versions are ints, floats or texts, by the seed."""
-    made = World(VERSIONS[sorted(VERSIONS)[seed % len(VERSIONS)]])
+def world(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """A World whose versions are ints, floats or texts, by the seed, and whose values are large at a few bytes."""
+    made_small(monkeypatch)
+    made = World(VERSIONS[sorted(VERSIONS)[seed % len(VERSIONS)]], memory=(0, 2_000, 1_000_000)[seed // 3 % 3])
     yield made
     made.close()
 
@@ -240,4 +256,5 @@ def test_s1_long_random_stories_agree_with_inmemorysaver(world: World, seed: int
             world.reopen(*who)
         world.look(*who, dice.choice(PLACES), **dice.a_look())
     world.compare()
+    check_strands(world.folder / "runs.db", full=strands.FULL, most_small=strands._MOST_SMALL)
     assert world.versions_used > STEPS // 4

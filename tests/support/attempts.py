@@ -13,6 +13,7 @@ from langgraph_ext.database import Database, Tx, open_database
 from langgraph_ext.ledger import attempts, settlement
 from langgraph_ext.ledger.settlement import PartKey, Staged
 from langgraph_ext.saver import task_writes
+from langgraph_ext.saver.bodies import Bodies
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.identity import Seen
 from langgraph_ext.saver.staging import beside
@@ -84,6 +85,7 @@ def store_writes(tx: Tx, *staged: Staged) -> None:
         "~",
         serde=JsonPlusSerializer(),
         seen=Seen(),
+        bodies=Bodies(),
         epoch=None,
         regular=True,
         stored_us=NOW_US,

@@ -18,6 +18,7 @@ import pytest
 import langgraph_ext
 from langgraph_ext.errors import InvalidArgument
 from tests.support.build import NULL_TASK, cid, config, metadata
+from tests.support.changes import Change
 from tests.support.compare import difference, facts, typed
 from tests.support.driver import Driver
 from tests.support.reference import Reference
@@ -40,9 +41,11 @@ class World:
 
     Args:
         version: Spells the n-th version.
+        memory: How many bytes of large values the savers may remember.
     """
 
-    def __init__(self, version: Callable[[int], Any]) -> None:
+    def __init__(self, version: Callable[[int], Any], memory: int = 2_000) -> None:
+        self.memory = memory
         self.folder = Path(tempfile.mkdtemp())
         self.loop = asyncio.new_event_loop()
         self.reference = Driver(Reference(), "sync", self.loop)
@@ -86,9 +89,9 @@ class World:
         for channel, value in changed.items():
             self.versions_used += 1
             versions[channel] = self.version(self.versions_used)
-            held.pop(channel, None)
+            before = held.pop(channel, None)
             if value is not DROP:
-                held[channel] = value
+                held[channel] = value.of(before) if isinstance(value, Change) else value
         parts = {
             "new": {"changed": {c: versions[c] for c in changed}, "all": versions, "none": {}}[listed],
             "meta": metadata(new, tag=tag) | ({} if run_id is None else {"run_id": run_id}),
@@ -106,8 +109,13 @@ class World:
         runtime = {"__pregel_runtime": object()} if in_graph else {}
         if task == NULL_TASK:  # it is given answers and updates; it never fails
             batch = [write for write in batch if write[0] != "__error__"]
+        at = self.pick(place, pick)
+        held, _ = self.last.get((*place, at), ({}, {}))
+        batch = [
+            (channel, value.of(held.get(channel)) if isinstance(value, Change) else value) for channel, value in batch
+        ]
         for each in self.both(form, which):
-            each.put_writes(config(*place, self.pick(place, pick), **runtime), batch, task, path)
+            each.put_writes(config(*place, at, **runtime), batch, task, path)
 
     def take_away(self, form: Any, which: int, *, what: str, threads: list[str], runs: list[str]) -> None:
         """The checkpoints of runs, all but the newest, or whole threads."""
@@ -187,7 +195,7 @@ class World:
         return {0: None, 1: MISSING}.get(pick, below[(pick - 2) // 4 % len(below)] if below else None)
 
     def _open(self) -> langgraph_ext.LedgerSaver:
-        return langgraph_ext.LedgerSaver(self.folder / "runs.db", fsync="normal")
+        return langgraph_ext.LedgerSaver(self.folder / "runs.db", fsync="normal", growing_memory_bytes=self.memory)
 
 
 def _id_at(place: Place, n: int) -> str:

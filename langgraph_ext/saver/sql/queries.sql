@@ -95,6 +95,40 @@ WHERE checkpoint_id > parent_id
 SELECT parent_id, places FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
 
+-- name: lineage
+-- A checkpoint and its ancestors, :size of them at most; by depth they are in order.
+WITH RECURSIVE above (depth, checkpoint_id, parent_id, places) AS (
+    SELECT 0, checkpoint_id, parent_id, places FROM checkpoint_log
+    WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
+        AND listed IS NOT NULL
+    UNION ALL
+    SELECT depth + 1, up.checkpoint_id, up.parent_id, up.places
+    FROM above JOIN checkpoint_log AS up
+        ON up.thread_id = :thread_id AND up.checkpoint_ns = :checkpoint_ns AND up.checkpoint_id = above.parent_id
+            AND up.listed IS NOT NULL
+    WHERE depth < :size
+)
+SELECT depth, checkpoint_id, parent_id, places FROM above;
+
+-- name: writes_of_lineage
+-- As writes_of, for a checkpoint and its ancestors; a checkpoint's are in order by seq. (CROSS JOIN: not by walking over
+-- all calls of the namespace.)
+WITH RECURSIVE above (depth, checkpoint_id, parent_id) AS (
+    SELECT 0, checkpoint_id, parent_id FROM checkpoint_log
+    WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
+        AND listed IS NOT NULL
+    UNION ALL
+    SELECT depth + 1, up.checkpoint_id, up.parent_id
+    FROM above JOIN checkpoint_log AS up
+        ON up.thread_id = :thread_id AND up.checkpoint_ns = :checkpoint_ns AND up.checkpoint_id = above.parent_id
+            AND up.listed IS NOT NULL
+    WHERE depth < :size
+)
+SELECT call.checkpoint_id, seq, task_id, task_path, partial, body, data
+FROM above CROSS JOIN checkpoint_log AS call
+WHERE call.thread_id = :thread_id AND call.checkpoint_ns = :checkpoint_ns AND call.checkpoint_id = above.checkpoint_id
+    AND call.listed IS NULL AND call.metadata IS NULL AND call.task_id IS NOT NULL;
+
 -- name: put_get
 SELECT seq, listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
@@ -122,6 +156,18 @@ SELECT seq FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
     AND listed IS NULL AND task_id = :task_id AND stored_us = :stored_us AND body = :body
 LIMIT 1;
+
+-- name: writes_at
+-- The calls that a task made at a moment.
+SELECT body FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
+    AND listed IS NULL AND task_id = :task_id AND stored_us = :stored_us;
+
+-- name: calls_of_namespace
+-- Those whose body has :needle in it.
+SELECT body FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed IS NULL AND task_id IS NOT NULL
+    AND instr(body, :needle) > 0;
 
 -- name: answer_taken
 -- Whether a task has stored, after the answer at :seq, more answers than it had before it.
@@ -174,6 +220,10 @@ LIMIT :size;
 SELECT seq, listed, checkpoint_id, run_id, metadata, places, body FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed IS NOT NULL
 ORDER BY checkpoint_id;
+
+-- name: places_of_namespace
+SELECT places FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed IS NOT NULL;
 
 -- name: namespaces_of_run
 SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoint_log

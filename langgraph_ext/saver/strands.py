@@ -1,0 +1,242 @@
+"""Strands: the bytes of large values, one strand for each channel of a thread and namespace, kept in pieces.
+
+    strand   ┌───────────────┬───────────────┬───────┬──┬──┬──┐
+    pieces   │     full      │     full      │       │  │  │  │ ◀── what is new becomes the last one
+             └───────────────┴───────────────┴───────┴──┴──┴──┘
+                                             └──── small ─────┘ once there are many, they become one, or full ones
+
+So the file holds every byte once, and a strand is read in few pieces, however many steps have added to it. Bytes are
+only added, and keep their place; when some are taken out, because no checkpoint that is left needs them, the strand
+gets another stamp. What is remembered of a strand is right as long as its stamp is the same.
+
+Pieces are all that is stored of a value's body: here and nowhere else they go into the database and come out of it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice, takewhile
+from typing import Any, NamedTuple
+
+from langgraph_ext.database import Row, Tx
+from langgraph_ext.errors import StoreError
+from langgraph_ext.saver import values
+from langgraph_ext.saver.growing import Former, Spans, add_part, parts_in, ranges_in
+from langgraph_ext.saver.writes import GROWN, Bodies, grown_in, spans_in
+
+__all__ = ["FULL", "Strands", "Tail", "add", "begin", "copy", "delete", "former_in", "tail", "trim"]
+
+FULL = 32 * 1024
+"""Bytes of a full piece; none is larger."""
+
+_MOST_SMALL = 16
+"""Small pieces at the end of a strand, before they are made one."""
+
+_SPAN = 2**32
+"""From the first piece of a strand to that of the next one."""
+
+
+class Tail(NamedTuple):
+    """The end of a strand."""
+
+    strand: int
+    stamp: int
+    end: int
+    small: tuple[int, ...]
+    """Where the small pieces at the end begin, the first one first."""
+
+
+def tail(tx: Tx, where: Mapping[str, object], channel: str) -> Tail | None:
+    """The end of a channel's strand; None if it has none."""
+    rows = tx.all("strand_tail", **where, channel=channel, size=_MOST_SMALL)
+    if not rows:
+        return None
+    small: list[int] = []
+    begun = None
+    for row in rows:
+        start, size = row["start"], row["size"]
+        if size >= FULL or begun not in (None, start + size):
+            break
+        small.append(start)
+        begun = start
+    last = rows[0]
+    return Tail(last["strand"], last["stamp"], last["start"] + last["size"], tuple(reversed(small)))
+
+
+def begin(tx: Tx, where: Mapping[str, object], channel: str, *, stamp: int) -> Tail:
+    """Make a strand, which has no bytes yet."""
+    tx.run("strand_insert", **where, channel=channel, stamp=stamp)
+    return Tail(tx.one("strand_named", **where, channel=channel)["strand"], stamp, 0, ())
+
+
+def add(tx: Tx, at: Tail, fresh: bytes) -> None:
+    """Add bytes at the end of a strand."""
+    start = at.end
+    if len(at.small) + 1 >= _MOST_SMALL:
+        begun = at.small[0]
+        fresh = b"".join(data for _, data in _pieces(tx, at.strand, begun, start)) + fresh
+        tx.run("pieces_delete", **_range(at.strand, begun, start))
+        start = begun
+    _store(tx, at.strand, start, fresh)
+
+
+def _store(tx: Tx, strand: int, start: int, data: bytes) -> None:
+    for at in range(0, len(data), FULL):
+        tx.run("piece_insert", piece=strand * _SPAN + start + at, data=data[at : at + FULL])
+
+
+def _range(strand: int, start: int, stop: int) -> dict[str, object]:
+    return {"first": strand * _SPAN + start, "stop": strand * _SPAN + stop}
+
+
+def _pieces(tx: Tx, strand: int, start: int, stop: int) -> list[tuple[int, bytes]]:
+    rows = tx.all("pieces_between", first=strand * _SPAN, start=strand * _SPAN + start, stop=strand * _SPAN + stop)
+    return [(row["piece"] - strand * _SPAN, row["data"]) for row in rows]
+
+
+class Strands:
+    """Reads bodies in one transaction, such that values which share one are read once."""
+
+    def __init__(self, tx: Tx) -> None:
+        self._tx = tx
+        self._numbers: dict[tuple[object, object], dict[str, int]] = {}
+        """By thread and namespace, the number of each channel's strand."""
+        self._read: dict[tuple[int, int], bytes] = {}
+        """By strand and place, the most that was read from there on."""
+
+    def body(self, where: Mapping[str, object], channel: str, spans: Spans) -> bytes:
+        """The body that lies in these spans.
+
+        Raises:
+            StoreError: Not all of it is there (`store_corrupt`).
+        """
+        named = where["thread_id"], where["checkpoint_ns"]
+        if named not in self._numbers:
+            rows = self._tx.all("strands_of_namespace", **where)
+            self._numbers[named] = {row["channel"]: row["strand"] for row in rows}
+        strand = self._numbers[named].get(channel)
+        parts = [part if isinstance(part, bytes) else self._part(strand, *part) for part in parts_in(spans)]
+        if None in parts:
+            raise StoreError(
+                f"bytes of channel {channel!r} of thread {where['thread_id']!r} are missing in the database; "
+                "restore a backup",
+                code="store_corrupt",
+                details=dict(where),
+            )
+        return parts[0] if len(parts) == 1 else b"".join(parts)  # type: ignore[arg-type,return-value]
+
+    def written(self, row: Row | Mapping[str, Any], calls: Iterable[Row]) -> Bodies:
+        """The bodies of calls' large writes; the row names thread and namespace."""
+        where = {"thread_id": row["thread_id"], "checkpoint_ns": row["checkpoint_ns"]}
+        return {
+            (call["seq"], position): self.body(where, channel, spans)
+            for call in calls
+            for position, channel, spans in grown_in(call)
+        }
+
+    def _part(self, strand: int | None, start: int, stop: int) -> bytes | None:
+        if strand is None:
+            return None
+        held = self._read.get((strand, start), b"")
+        if len(held) < stop - start:
+            pieces = _pieces(self._tx, strand, start, stop)
+            held = b"".join(_cut(pieces, start, stop))
+            if len(held) < stop - start:
+                return None
+            self._read[strand, start] = held
+        return held if len(held) == stop - start else held[: stop - start]
+
+
+def _cut(pieces: list[tuple[int, bytes]], start: int, stop: int) -> Iterator[bytes]:
+    """The bytes between two places, as far as they follow each other without a gap."""
+    at = start
+    for begun, data in pieces:
+        if not begun <= at < begun + len(data):
+            return
+        end = min(begun + len(data), stop)
+        yield data if (at, end) == (begun, begun + len(data)) else data[at - begun : end - begun]
+        at = end
+
+
+def former_in(tx: Tx, at: Tail, size: int) -> Former:
+    """The last bytes of a strand, as if they were a value: one that goes on with it shares them."""
+    spans: Spans = []
+    parts = []
+    start = max(at.end - size, 0)
+    for begun, data in _pieces(tx, at.strand, start, at.end):
+        cut = data[max(start - begun, 0) :]
+        add_part(spans, (begun + len(data) - len(cut), begun + len(data)))
+        parts.append(cut)
+    return Former(b"".join(parts), spans)
+
+
+def trim(tx: Tx, where: Mapping[str, object], *, stamp: int) -> None:
+    """Take out of a namespace's strands what no value lies in any more.
+
+    Args:
+        tx: The open transaction.
+        where: Thread and namespace.
+        stamp: For strands that lose bytes.
+    """
+    rows = tx.all("strands_of_namespace", **where)
+    live = _live(tx, where) if rows else {}
+    for row in rows:
+        strand, kept = row["strand"], _union(live.get(row["channel"], []))
+        if not kept:
+            tx.run("pieces_delete", **_range(strand, 0, _SPAN))
+            tx.run("strand_delete", strand=strand)
+        elif _trim(tx, strand, kept):
+            tx.run("strand_restamp", strand=strand, stamp=stamp)
+
+
+def _live(tx: Tx, where: Mapping[str, object]) -> dict[str, list[Spans]]:
+    """The spans of every value that is stored, by channel."""
+    live: dict[str, list[Spans]] = {}
+    for row in tx.all("places_of_namespace", **where):
+        for channel, place in values.grown_in(values.decode_places(row["places"])).items():
+            live.setdefault(channel, []).append(place[3])
+    for channel, spans in spans_in(tx.all("calls_of_namespace", **where, needle=GROWN)):
+        live.setdefault(channel, []).append(spans)
+    return live
+
+
+def _union(some: list[Spans]) -> list[tuple[int, int]]:
+    """All spans, in their order and such that no two touch."""
+    united: list[tuple[int, int]] = []
+    for start, stop in sorted({each for spans in some for each in ranges_in(spans)}):
+        if united and start <= united[-1][1]:
+            united[-1] = united[-1][0], max(united[-1][1], stop)
+        else:
+            united.append((start, stop))
+    return united
+
+
+def _trim(tx: Tx, strand: int, kept: list[tuple[int, int]]) -> bool:
+    """Take out what is not kept; whether there was such."""
+    trimmed = False
+    stops = [stop for _, stop in kept]
+    for row in tx.all("piece_sizes", **_range(strand, 0, _SPAN)):
+        begun, size = row["piece"] - strand * _SPAN, row["size"]
+        near = takewhile(lambda span: span[0] < begun + size, islice(kept, bisect_right(stops, begun), None))  # noqa: B023
+        parts = [(max(start, begun), min(stop, begun + size)) for start, stop in near]
+        if parts == [(begun, begun + size)]:
+            continue
+        trimmed = True
+        data = _pieces(tx, strand, begun, begun + size)[0][1] if parts else b""
+        tx.run("pieces_delete", **_range(strand, begun, begun + size))
+        for start, stop in parts:
+            _store(tx, strand, start, data[start - begun : stop - begun])
+    return trimmed
+
+
+def delete(tx: Tx, thread_id: str) -> None:
+    """Delete the strands of a thread."""
+    tx.run("pieces_delete_of_thread", thread_id=thread_id)
+    tx.run("strands_delete", thread_id=thread_id)
+
+
+def copy(tx: Tx, source: str, target: str, *, stamp: int) -> None:
+    """Copy the strands of a thread to another one, which has none."""
+    tx.run("strands_copy", source=source, target=target, stamp=stamp)
+    tx.run("pieces_copy", source=source, target=target)

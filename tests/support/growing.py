@@ -1,0 +1,121 @@
+"""Large values of a database: how many bytes they take, whether their strands are sound; small sizes for tests."""
+
+from __future__ import annotations
+
+import sqlite3
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from langgraph_ext.saver import growing, matching, strands
+from langgraph_ext.saver.values import decode_places, grown_in
+from langgraph_ext.saver.writes import GROWN, spans_in
+
+_SPAN = 2**32
+
+
+def made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have values be large, pieces full and parts many at a few bytes, so that little data comes to every branch."""
+    monkeypatch.setattr(growing, "LARGE", 24)
+    monkeypatch.setattr(growing, "_MOST_PARTS", 5)
+    monkeypatch.setattr(growing, "_FEW", 3)
+    monkeypatch.setattr(matching, "_ANCHOR", 8)
+    monkeypatch.setattr(matching, "_LEAST", 4)
+    monkeypatch.setattr(strands, "FULL", 64)
+    monkeypatch.setattr(strands, "_MOST_SMALL", 4)
+
+
+def _query(path: Path | str, sql: str) -> list[sqlite3.Row]:
+    connection = sqlite3.connect(path)
+    connection.row_factory = sqlite3.Row
+    try:
+        return connection.execute(sql).fetchall()
+    finally:
+        connection.close()
+
+
+def bytes_stored(path: Path | str) -> int:
+    """Bytes of all that puts and calls hold, but not what a database needs around it."""
+    [row] = _query(
+        path,
+        "SELECT (SELECT sum(length(data) + length(places) + length(body)) FROM checkpoint_log WHERE listed IS NOT NULL)"
+        " + coalesce((SELECT sum(length(data) + length(body)) FROM checkpoint_log WHERE task_id IS NOT NULL), 0)"
+        " + coalesce((SELECT sum(length(data)) FROM strand_piece), 0) AS size",
+    )
+    return int(row["size"])
+
+
+def everything_in(path: Path | str) -> bytes:
+    """All blobs of a database, end to end."""
+    rows = _query(path, "SELECT data, body FROM checkpoint_log UNION ALL SELECT data, x'' FROM strand_piece")
+    return b"".join(row["data"] + row["body"] for row in rows)
+
+
+def pieces(path: Path | str) -> dict[int, list[tuple[int, int]]]:
+    """Where the pieces of each strand begin and stop."""
+    found: dict[int, list[tuple[int, int]]] = {row["strand"]: [] for row in _query(path, "SELECT strand FROM strand")}
+    for row in _query(path, "SELECT piece, length(data) AS size FROM strand_piece ORDER BY piece"):
+        start = row["piece"] % _SPAN
+        found[row["piece"] // _SPAN].append((start, start + row["size"]))
+    return found
+
+
+def check_strands(path: Path | str, *, full: int, most_small: int) -> None:
+    """Pieces belong to strands, do not overlap, are as large as they should be, and hold every value that is stored."""
+    found = pieces(path)
+    for places in found.values():
+        assert places, "a strand without bytes"
+        assert all(start < stop <= start + full for start, stop in places)
+        assert all(before[1] <= after[0] for before, after in pairwise(places))
+        small = 0
+        for (_, behind), (start, stop) in pairwise([(0, -1), *places]):
+            small = 0 if stop - start == full else small + 1 if behind == start else 1
+            assert small < most_small, "small pieces were not joined"
+    numbers = {
+        (row["thread_id"], row["checkpoint_ns"], row["channel"]): row["strand"]
+        for row in _query(path, "SELECT * FROM strand")
+    }
+    for where, spans in spans_stored(path):
+        covered = sum(
+            min(stop, last) - max(start, first)
+            for start, stop in growing.ranges_in(spans)
+            for first, last in found[numbers[where]]
+            if start < last and first < stop
+        )
+        wanted = sum(stop - start for start, stop in growing.ranges_in(spans))
+        assert covered == wanted, f"bytes of {where} are missing"
+
+
+def spans_stored(path: Path | str) -> list[tuple[tuple[str, str, str], growing.Spans]]:
+    """Thread, namespace and channel of each large value, and its spans."""
+    found = []
+    for row in _query(path, "SELECT * FROM checkpoint_log WHERE listed IS NOT NULL OR task_id IS NOT NULL"):
+        if row["listed"] is not None:
+            held = [(channel, place[3]) for channel, place in grown_in(decode_places(row["places"])).items()]
+        else:
+            held = list(spans_in([row])) if GROWN in row["body"] else []
+        found += [((row["thread_id"], row["checkpoint_ns"], channel), spans) for channel, spans in held]
+    return found
+
+
+class Counting:
+    """A transaction that counts the rows it is given."""
+
+    def __init__(self, tx: Any) -> None:
+        self.tx, self.rows = tx, 0
+
+    def all(self, name: str, /, **params: object) -> list[Any]:
+        rows = self.tx.all(name, **params)
+        self.rows += len(rows)
+        return list(rows)
+
+    def maybe(self, name: str, /, **params: object) -> Any:
+        row = self.tx.maybe(name, **params)
+        self.rows += row is not None
+        return row
+
+    def one(self, name: str, /, **params: object) -> Any:
+        self.rows += 1
+        return self.tx.one(name, **params)
