@@ -1,4 +1,4 @@
--- Queries of the saver, over strand and strand_piece (see migrations/0018_strand.sql). 4294967296 is 2^32.
+-- Queries of the saver, over strand and strand_piece (see migrations/0019_strand.sql). 4294967296 is 2^32.
 
 -- name: strand_tail
 -- The last pieces of a channel's strand, the last one first.

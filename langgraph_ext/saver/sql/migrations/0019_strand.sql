@@ -1,4 +1,4 @@
--- 0018 strand
+-- 0019 strand
 --
 -- Adds     strand, strand_piece: the bytes of large channel values, so that a value that was appended to stores what is
 --          new in it.
@@ -7,7 +7,7 @@
 -- Safe     before the code that uses it: yes. Once a large value was stored, older code cannot read it, and may not open the
 --          database any more: stop older workers first.
 -- Undo     not once a large value was stored: its bytes stand nowhere else.
--- oldest_reader: 18
+-- oldest_reader: 19
 --
 -- A strand is a row of bytes to which others are added at its end, one for each (thread, namespace, channel). Where in it
 -- a value lies is said by the places of a put, and by the body of a call (saver/growing.py).
