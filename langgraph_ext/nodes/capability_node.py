@@ -43,7 +43,7 @@ class CapabilityNode(DrivenNode[CapabilityVisit]):
 
     Raises:
         SpecInvalid: An option has the wrong shape, or cannot be kept; every reason is told.
-        InvalidArgument: `input` or `output` can be none, or it is a graph.
+        InvalidArgument: `input` or `output` can be none, or it is a graph, or a node like this one.
     """
 
     _KIND = "capability"
@@ -61,8 +61,8 @@ class CapabilityNode(DrivenNode[CapabilityVisit]):
         hooks: Hooks | Mapping[str, Any] | None = None,
         interrupt_on: Approval | Mapping[str, Any] | bool = False,
     ) -> None:
-        if isinstance(capability, Pregel):
-            raise InvalidArgument("a graph is a node as it is: give it to add_node; its own nodes are on record")
+        if isinstance(capability, Pregel | DrivenNode):
+            raise InvalidArgument("a graph, or an agent node, is a node as it is: give it to add_node")
         if name is not None and (type(name) is not str or not name):
             raise InvalidArgument(f"name is {name!r}; it must be text, and not empty, or left out")
         given: dict[str, Any] = {"policy": policy, "hooks": hooks, "retry": retry, "interrupt_on": interrupt_on}
