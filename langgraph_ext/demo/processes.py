@@ -57,17 +57,8 @@ class Process:
 
     def spawned(self, **options: Any) -> subprocess.Popen[str]:
         """It, running; what it prints is UTF-8."""
-        command = [
-            sys.executable,
-            "-P",
-            "-X",
-            "utf8",
-            "-c",
-            _PROGRAM,
-            self.module,
-            *self.arguments,
-            json.dumps(sys.path),
-        ]
+        python = [sys.executable, "-P", "-X", "utf8", "-c", _PROGRAM]
+        command = [*python, self.module, *self.arguments, json.dumps(sys.path)]
         return subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8", **options)
 
 

@@ -55,15 +55,8 @@ def test_for_programs_it_is_json_and_leaves_nothing_behind(tmp_path: Path) -> No
     """Whatever modules stand in the working folder."""
     (tmp_path / "json.py").write_text("raise RuntimeError")
     command = [sys.executable, "-P", "-m", "langgraph_ext.cli", "demo", "--json"]  # -P: as the installed command
-    ran = subprocess.run(
-        command,
-        cwd=tmp_path,
-        env=environment(tmp_path),
-        capture_output=True,
-        encoding="utf-8",
-        timeout=110,
-        check=False,
-    )
+    there: Any = {"cwd": tmp_path, "env": environment(tmp_path), "timeout": 110}
+    ran = subprocess.run(command, check=False, capture_output=True, encoding="utf-8", **there)
     assert (0, "") == (ran.returncode, ran.stderr)
     said = json.loads(ran.stdout)
     assert (True, True, "Your money is on its way back.") == (said["good"], said["sound"], said["said"])
