@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -165,8 +166,9 @@ class _Worker:
         return self._ledger.usage(run_id).spent[Dimension.TURNS].limit or 0
 
     def _last_word(self, run_id: str, code: str) -> None:
-        if code == "asks":
-            asked = self._ledger.interrupts(run_id=run_id, pending=True)
-            self._ledger.answer({each.interrupt_id: LAST_WORD for each in asked}, by=LAST_WORD)
-        else:
-            self._ledger.raise_budget(run_id, turns=LAST_RAISE)
+        with suppress(ConflictError):  # it was asked to end, and has, with the invocation whose end no loop waits for
+            if code == "asks":
+                asked = self._ledger.interrupts(run_id=run_id, pending=True)
+                self._ledger.answer({each.interrupt_id: LAST_WORD for each in asked}, by=LAST_WORD)
+            else:
+                self._ledger.raise_budget(run_id, turns=LAST_RAISE)
