@@ -374,6 +374,26 @@ def test_s2_bytes_that_another_saver_has_added_are_seen(
     line.check(other)
 
 
+def test_s2_bytes_that_another_saver_has_taken_out_are_not_used(
+    backend: SqliteBackend, forms: Callable[[Any], Driver]
+) -> None:
+    """They were the last of the strand, and others of the same length are in their place."""
+    mine, other = forms(backend.open()), forms(backend.open())
+    line = Thread(mine)
+    text, (gone, theirs, more) = prose(1, 9_000), (f"{n}" * 300 for n in "abc")
+    line.put(text)
+    line.put(text)
+    mine.put_writes(config(id=cid(1)), [("big", text + gone)], "mine")
+    other.prune(["t"])
+    other.put_writes(config(id=cid(2)), [("big", text + theirs)], "theirs")
+    line.put(text + gone + more)
+
+    del line.values[cid(1)]
+    line.check()
+    line.check(other)
+    assert [text + theirs] == [value for _, _, value in mine.writes(cid(2))]
+
+
 def test_s2_a_pruned_thread_keeps_what_its_last_checkpoint_needs(line: Thread, backend: SqliteBackend) -> None:
     """And no other byte of it; it goes on as before."""
     for n in range(30, 60):
