@@ -313,46 +313,85 @@ def test_s2_each_value_that_was_put_in_place_of_another_is_its_own(line: Thread,
     line.check()
 
 
-WAYS = ["deleted and put again", "copied", "pruned", "a run deleted"]
+WAYS = ["deleted and put again", "copied", "pruned", "a run deleted", "deleted"]
 
 
+@pytest.mark.parametrize("memory", [0, 1 << 20])
 @pytest.mark.parametrize("way", WAYS)
 def test_s2_what_is_remembered_of_a_strand_that_is_gone_is_not_used(
-    backend: SqliteBackend, forms: Callable[[Any], Driver], way: str
+    backend: SqliteBackend, forms: Callable[[Any], Driver], way: str, memory: int
 ) -> None:
     """Another saver has made the thread anew, of the same length: no byte of the old one comes back."""
-    mine, other = forms(backend.open()), forms(backend.open())
+    mine, other = forms(backend.open(growing_memory_bytes=memory)), forms(backend.open())
+    forty, swapped = VALUES["messages"](40), [*VALUES["messages"](40), message(60)]
     line = Thread(mine)
     for n in (40, 41):
         line.put(VALUES["messages"](n))
-    swapped = [*VALUES["messages"](40), message(41 + 20)]  # as long as the other one
+    assert len(mine.saver.serde.dumps_typed(swapped)[1]) == len(mine.saver.serde.dumps_typed(line.values[cid(2)])[1])
     again = Thread(other, thread="source" if way == "copied" else "t", run_id="gone")
-    if way == "deleted and put again":
-        other.delete_thread("t")
-    elif way == "copied":
+    if way == "copied":
         other.copy_thread("t", "source")
-        other.delete_thread("t")
-        again.last, again.number = cid(1), 2
-    elif way == "pruned":
+    if way in ("pruned", "a run deleted"):
         again.last, again.number = cid(2), 3
-        again.put([*VALUES["messages"](38)])
-        other.prune(["t"])
+        again.put(VALUES["messages"](42))  # the strand is longer now, and as long as before when that is gone
+        again.put(forty)
+        other.prune(["t"]) if way == "pruned" else other.delete_for_runs(["gone"])
     else:
-        again.last, again.number = cid(1), 10
-        again.put(swapped)
-        other.delete_for_runs(["gone"])
-    if way in WAYS[:2]:
-        again.put(VALUES["messages"](40))
+        other.delete_thread("t")
+    if way in ("deleted and put again", "copied"):
+        other.delete_thread("source")
+        again.put(forty)
         again.put(swapped)
     if way == "copied":
         other.copy_thread("source", "t")
+    if way == "pruned":
+        again.put(swapped)
 
-    line.last, line.number = again.last, 30
-    line.values = {}
+    line.last, line.number, line.values = again.last or line.last, 30, {}
+    if way == "a run deleted":
+        line.last = cid(2)
     line.put([*VALUES["messages"](41), message(300)])
-    line.put([*swapped, message(300)], parent=again.last)
+    line.put([*swapped, message(300)])
     line.check()
     line.check(other)
+
+
+@pytest.mark.parametrize("memory", [0, 1 << 20])
+def test_s2_bytes_that_another_saver_has_added_are_seen(
+    backend: SqliteBackend, forms: Callable[[Any], Driver], memory: int
+) -> None:
+    """With the writes of a task: the checkpoint is still the newest, and its channel's strand has become longer."""
+    mine, other = forms(backend.open(growing_memory_bytes=memory)), forms(backend.open())
+    line = Thread(mine)
+    text = prose(1, 9_000)
+    line.put(text)
+    other.put_writes(config(id=line.last), [("big", text + prose(2))], "theirs")
+    mine.put_writes(config(id=line.last), [("big", text + prose(3))], "mine")
+    line.put(text + prose(4))
+
+    assert [text + prose(3), text + prose(2)] == [value for _, _, value in mine.writes(cid(1))]
+    line.check()
+    line.check(other)
+
+
+def test_s2_bytes_that_another_saver_has_taken_out_are_not_used(
+    backend: SqliteBackend, forms: Callable[[Any], Driver]
+) -> None:
+    """They were the last of the strand, and others of the same length are in their place."""
+    mine, other = forms(backend.open()), forms(backend.open())
+    line = Thread(mine)
+    text, (gone, theirs, more) = prose(1, 9_000), (f"{n}" * 300 for n in "abc")
+    line.put(text)
+    line.put(text)
+    mine.put_writes(config(id=cid(1)), [("big", text + gone)], "mine")
+    other.prune(["t"])
+    other.put_writes(config(id=cid(2)), [("big", text + theirs)], "theirs")
+    line.put(text + gone + more)
+
+    del line.values[cid(1)]
+    line.check()
+    line.check(other)
+    assert [text + theirs] == [value for _, _, value in mine.writes(cid(2))]
 
 
 def test_s2_a_pruned_thread_keeps_what_its_last_checkpoint_needs(line: Thread, backend: SqliteBackend) -> None:
@@ -371,6 +410,21 @@ def test_s2_a_pruned_thread_keeps_what_its_last_checkpoint_needs(line: Thread, b
     line.put([message(900), *VALUES["messages"](61)[40:]])
     line.check()
     check_strands(backend.url(), full=FULL, most_small=16)
+
+
+def test_s2_a_pruned_thread_keeps_what_its_last_tasks_wrote(line: Thread, backend: SqliteBackend) -> None:
+    """Bytes that no checkpoint has, but the writes that stay with the last one."""
+    text = prose(1, 9_000)
+    line.put(text)
+    line.put(text + prose(2))
+    written = [(f"task {n}", "big", text + prose(n + 10)) for n in range(3)]
+    for task, channel, value in written:
+        line.store.put_writes(config(id=line.last), [(channel, value)], task)
+    line.store.put_writes(config(id=cid(1)), [("big", text + prose(50) + "of the first")], "task")
+    line.store.prune(["t"])
+
+    assert written == line.store.writes()
+    assert b"of the first" not in everything_in(backend.url())
 
 
 def test_s2_of_a_deleted_run_no_byte_is_left_that_nobody_has(line: Thread, backend: SqliteBackend) -> None:
