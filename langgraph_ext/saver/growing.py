@@ -12,12 +12,14 @@ say where. So a value that was appended to shares the body of the one before it,
     counted  [0, 700, "de0021", 703, 1150]         a few bytes stand among the spans themselves
 
 Bytes are compared and nothing else, so this is right for any serde; it saves nothing where each encoding differs from
-the last throughout. A value whose body would be in too many parts, or that is mostly new, is added whole.
+the last throughout. A value that is mostly new is added whole. Parts that become too many are joined: bytes of the
+small ones are added again, as one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -49,8 +51,8 @@ LARGE = 4096
 GREATEST_END = 2**32 - 1
 """Most bytes of a strand: values that would go beyond it are stored in rows."""
 
-_MOST_PARTS = 16
-"""Each costs a search when the value is read."""
+_MOST_PARTS, _FEW_PARTS = 16, 8
+"""Parts that a body may be in, each of which costs a search when it is read; to how many more are joined."""
 
 _FEW = 32
 """Bytes that may stand among the spans."""
@@ -111,38 +113,61 @@ def spans_after(former: Former | None, body: bytes, end: int) -> tuple[Spans, by
     Returns:
         Its spans, and the bytes that belong at `end`; None if the strand cannot take them.
     """
-    spans: Spans = [end, end + len(body)]
-    fresh = body
-    if former is not None:
-        if body.startswith(former.body):
-            found = [Match(0, 0, len(former.body))]
-        else:
-            found = matches(former.body, body)
-            if 2 * sum(match.length for match in found) < len(body):
-                found = []
-        composed, added = _composed(former, body, found, end)
-        if sum(1 for _ in parts_in(composed)) <= _MOST_PARTS:
-            spans, fresh = composed, added
-    return None if end + len(fresh) > GREATEST_END else (spans, fresh)
-
-
-def _composed(former: Former, body: bytes, found: list[Match], end: int) -> tuple[Spans, bytes]:
-    """A body of what its former has, and of what is new."""
+    stretches = [] if former is None else _stretches(former, body)
+    if len(stretches) > _MOST_PARTS:
+        _join(stretches)
     spans: Spans = []
     fresh: list[bytes] = []
-    at = 0
-    for match in [*found, Match(0, len(body), 0)]:
-        new = body[at : match.start]
-        if match.length and len(new) <= _FEW:
+    for stretch in stretches or [Stretch(0, len(body), None)]:
+        new = body[stretch.start : stretch.stop]
+        if stretch.part is not None:
+            add_part(spans, stretch.part)
+        elif len(new) <= _FEW and stretch.stop < len(body):
             add_part(spans, new)
         else:
             add_part(spans, (end, end + len(new)))
             fresh.append(new)
             end += len(new)
+    return None if end > GREATEST_END else (spans, b"".join(fresh))
+
+
+class Stretch(NamedTuple):
+    """Bytes of a body, and which part of its former they are; None if they are new."""
+
+    start: int
+    stop: int
+    part: Part | None
+
+
+def _stretches(former: Former, body: bytes) -> list[Stretch]:
+    """A body of what its former has, and of what is new; nothing, if it is mostly new."""
+    if body.startswith(former.body):
+        found = [Match(0, 0, len(former.body))]
+    else:
+        found = matches(former.body, body)
+        if 2 * sum(match.length for match in found) < len(body):
+            return []
+    stretches: list[Stretch] = []
+    at = 0
+    for match in found:
+        if at < match.start:
+            stretches.append(Stretch(at, match.start, None))
+        at = match.start
         for part in _cut(former.spans, match.old_start, match.old_start + match.length):
-            add_part(spans, part)
-        at = match.start + match.length
-    return spans, b"".join(fresh)
+            size = len(part) if isinstance(part, bytes) else part[1] - part[0]
+            stretches.append(Stretch(at, at + size, part))
+            at += size
+    if at < len(body):
+        stretches.append(Stretch(at, len(body), None))
+    return stretches
+
+
+def _join(stretches: list[Stretch]) -> None:
+    """Have a few of them: neighbours that are small are made one, which is new."""
+    while len(stretches) > _FEW_PARTS:
+        pairs = ((after.stop - before.start, at) for at, (before, after) in enumerate(pairwise(stretches)))
+        _, at = min(pairs)
+        stretches[at : at + 2] = [Stretch(stretches[at].start, stretches[at + 1].stop, None)]
 
 
 Part = tuple[int, int] | bytes

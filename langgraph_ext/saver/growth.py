@@ -95,8 +95,8 @@ def within(
         body = data[head:]
         before = values.spans_of(parent, channel) if parent else None
         former = None
-        if before is not None:
-            former = Former(reading.body(where, channel, before), before)
+        if before is not None and tail is not None:
+            former = _former(reading, where, channel, before, tail, len(body))
         elif tail is not None:  # such as a DeltaChannel's, which few checkpoints hold
             former = strands.former_in(tx, tail, 2 * len(body))
         found = spans_after(former, body, tail.end if tail else 0)
@@ -132,7 +132,7 @@ def shared_within(
         tail = None if spans is None or size_of(spans) > 2 * len(data) else strands.tail(tx, where, channel)
         if spans is None or tail is None:
             continue
-        former = Former(reading.body(where, channel, spans), spans)
+        former = _former(reading, where, channel, spans, tail, len(data))
         if (each := _shared(kind, data, former, tail.stamp, tail.end)) is not None:
             grown[channel], tails[channel] = each, tail
     return grown, tails
@@ -147,6 +147,17 @@ def _shared(kind: str, data: bytes, former: Former, stamp: int, end: int) -> Gro
     if found is None or 2 * len(found[1]) > len(data):
         return None
     return Grown(data[:head], data[head:], *found, stamp, end)
+
+
+def _former(
+    reading: strands.Strands, where: Mapping[str, object], channel: str, spans: Spans, tail: Tail, size: int
+) -> Former:
+    """A former value, with what stands behind it in its strand: mostly what a task has written that goes on with it."""
+    body, last, missing = reading.body(where, channel, spans), spans[-1], size - size_of(spans)
+    if isinstance(last, int) and last < tail.end and missing > 0:
+        more = reading.behind(tail, last, missing)
+        body, spans = body + more, [*spans[:-1], last + len(more)]
+    return Former(body, spans)
 
 
 def write(tx: Tx, where: Mapping[str, object], grown: Mapping[str, Grown], tails: Tails) -> dict[str, Known]:

@@ -1,9 +1,9 @@
 """Strands: the bytes of large values, one strand for each channel of a thread and namespace, kept in pieces.
 
-    strand   ┌───────────────┬───────────────┬───────┬──┬──┬──┐
-    pieces   │     full      │     full      │       │  │  │  │ ◀── what is new becomes the last one
-             └───────────────┴───────────────┴───────┴──┴──┴──┘
-                                             └──── small ─────┘ once there are many, they become one, or full ones
+    strand   ┌───────────────┬───────────────┬──────┬──────┬───┐
+    pieces   │     full      │     full      │      │      │   │ ◀── what is new becomes part of the last one
+             └───────────────┴───────────────┴──────┴──────┴───┘
+                                             └────── a few that are not full; more of them become full ones
 
 So the file holds every byte once, and a strand is read in few pieces, however many steps have added to it. Bytes are
 only added, and keep their place; when some are taken out, because no checkpoint that is left needs them, the strand
@@ -30,8 +30,11 @@ __all__ = ["FULL", "Strands", "Tail", "add", "begin", "copy", "delete", "former_
 FULL = 32 * 1024
 """Bytes of a full piece; none is larger."""
 
-_MOST_SMALL = 16
-"""Small pieces at the end of a strand, before they are made one."""
+SMALL = 8 * 1024
+"""Bytes below which the last piece is rewritten when some are added; more would be much to write at each step."""
+
+MOST_UNFULL = 4
+"""Pieces at the end of a strand that are not full, before they are made full ones."""
 
 _SPAN = 2**32
 """From the first piece of a strand to that of the next one."""
@@ -43,42 +46,39 @@ class Tail(NamedTuple):
     strand: int
     stamp: int
     end: int
-    small: tuple[int, ...]
-    """Where the small pieces at the end begin, the first one first."""
+    rewritten: int
+    """From where on its bytes are written anew when some are added."""
 
 
 def tail(tx: Tx, where: Mapping[str, object], channel: str) -> Tail | None:
     """The end of a channel's strand; None if it has none."""
-    rows = tx.all("strand_tail", **where, channel=channel, size=_MOST_SMALL)
+    rows = tx.all("strand_tail", **where, channel=channel, size=MOST_UNFULL + 1)
     if not rows:
         return None
-    small: list[int] = []
-    begun = None
-    for row in rows:
-        start, size = row["start"], row["size"]
-        if size >= FULL or begun not in (None, start + size):
-            break
-        small.append(start)
-        begun = start
     last = rows[0]
-    return Tail(last["strand"], last["stamp"], last["start"] + last["size"], tuple(reversed(small)))
+    end = begun = last["start"] + last["size"]
+    unfull = 0
+    for row in rows:
+        if row["size"] >= FULL or row["start"] + row["size"] != begun:
+            break
+        begun, unfull = row["start"], unfull + 1
+    if unfull <= MOST_UNFULL:
+        begun = last["start"] if last["size"] < SMALL else end
+    return Tail(last["strand"], last["stamp"], end, begun)
 
 
 def begin(tx: Tx, where: Mapping[str, object], channel: str, *, stamp: int) -> Tail:
     """Make a strand, which has no bytes yet."""
     tx.run("strand_insert", **where, channel=channel, stamp=stamp)
-    return Tail(tx.one("strand_named", **where, channel=channel)["strand"], stamp, 0, ())
+    return Tail(tx.one("strand_named", **where, channel=channel)["strand"], stamp, 0, 0)
 
 
 def add(tx: Tx, at: Tail, fresh: bytes) -> None:
     """Add bytes at the end of a strand."""
-    start = at.end
-    if len(at.small) + 1 >= _MOST_SMALL:
-        begun = at.small[0]
-        fresh = b"".join(data for _, data in _pieces(tx, at.strand, begun, start)) + fresh
-        tx.run("pieces_delete", **_range(at.strand, begun, start))
-        start = begun
-    _store(tx, at.strand, start, fresh)
+    if at.rewritten < at.end:
+        fresh = b"".join(data for _, data in _pieces(tx, at.strand, at.rewritten, at.end)) + fresh
+        tx.run("pieces_delete", **_range(at.strand, at.rewritten, at.end))
+    _store(tx, at.strand, at.rewritten, fresh)
 
 
 def _store(tx: Tx, strand: int, start: int, data: bytes) -> None:
@@ -126,6 +126,11 @@ class Strands:
             )
         return parts[0] if len(parts) == 1 else b"".join(parts)  # type: ignore[arg-type,return-value]
 
+    def behind(self, at: Tail, start: int, size: int) -> bytes:
+        """The bytes of a strand from some place on, so many at most, as far as they follow each other."""
+        stop = min(start + size, at.end)
+        return b"".join(_joined(_pieces(self._tx, at.strand, start, stop), start, stop))
+
     def written(self, row: Row | Mapping[str, Any], calls: Iterable[Row]) -> Bodies:
         """The bodies of calls' large writes; the row names thread and namespace."""
         where = {"thread_id": row["thread_id"], "checkpoint_ns": row["checkpoint_ns"]}
@@ -141,14 +146,14 @@ class Strands:
         held = self._read.get((strand, start), b"")
         if len(held) < stop - start:
             pieces = _pieces(self._tx, strand, start, stop)
-            held = b"".join(_cut(pieces, start, stop))
+            held = b"".join(_joined(pieces, start, stop))
             if len(held) < stop - start:
                 return None
             self._read[strand, start] = held
         return held if len(held) == stop - start else held[: stop - start]
 
 
-def _cut(pieces: list[tuple[int, bytes]], start: int, stop: int) -> Iterator[bytes]:
+def _joined(pieces: list[tuple[int, bytes]], start: int, stop: int) -> Iterator[bytes]:
     """The bytes between two places, as far as they follow each other without a gap."""
     at = start
     for begun, data in pieces:

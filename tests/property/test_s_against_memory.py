@@ -27,7 +27,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from hypothesis.stateful import run_state_machine_as_test as check_machine
 
-from langgraph_ext.saver import strands
 from tests.support.build import NULL_TASK, VERSIONS
 from tests.support.changes import HOW, Change
 from tests.support.growing import check_strands, made_small
@@ -256,5 +255,5 @@ def test_s1_long_random_stories_agree_with_inmemorysaver(world: World, seed: int
             world.reopen(*who)
         world.look(*who, dice.choice(PLACES), **dice.a_look())
     world.compare()
-    check_strands(world.folder / "runs.db", full=strands.FULL, most_small=strands._MOST_SMALL)
+    check_strands(world.folder / "runs.db", trimmed=True)
     assert world.versions_used > STEPS // 4

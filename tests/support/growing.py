@@ -20,11 +20,12 @@ def made_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have values be large, pieces full and parts many at a few bytes, so that little data comes to every branch."""
     monkeypatch.setattr(growing, "LARGE", 24)
     monkeypatch.setattr(growing, "_MOST_PARTS", 5)
+    monkeypatch.setattr(growing, "_FEW_PARTS", 3)
     monkeypatch.setattr(growing, "_FEW", 3)
     monkeypatch.setattr(matching, "_ANCHOR", 8)
     monkeypatch.setattr(matching, "_LEAST", 4)
     monkeypatch.setattr(strands, "FULL", 64)
-    monkeypatch.setattr(strands, "_MOST_SMALL", 4)
+    monkeypatch.setattr(strands, "SMALL", 20)
 
 
 def _query(path: Path | str, sql: str) -> list[sqlite3.Row]:
@@ -62,17 +63,18 @@ def pieces(path: Path | str) -> dict[int, list[tuple[int, int]]]:
     return found
 
 
-def check_strands(path: Path | str, *, full: int, most_small: int) -> None:
+def check_strands(path: Path | str, *, trimmed: bool = False) -> None:
     """Pieces belong to strands, do not overlap, are as large as they should be, and hold every value that is stored."""
     found = pieces(path)
     for places in found.values():
         assert places, "a strand without bytes"
-        assert all(start < stop <= start + full for start, stop in places)
+        assert all(start < stop <= start + strands.FULL for start, stop in places)
         assert all(before[1] <= after[0] for before, after in pairwise(places))
-        small = 0
-        for (_, behind), (start, stop) in pairwise([(0, -1), *places]):
-            small = 0 if stop - start == full else small + 1 if behind == start else 1
-            assert small < most_small, "small pieces were not joined"
+        if not trimmed:
+            unfull = 0
+            for start, stop in places:
+                unfull = 0 if stop - start == strands.FULL else unfull + 1
+                assert unfull <= strands.MOST_UNFULL + 1, "pieces that are not full were not joined"
     numbers = {
         (row["thread_id"], row["checkpoint_ns"], row["channel"]): row["strand"]
         for row in _query(path, "SELECT * FROM strand")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -76,17 +77,18 @@ def test_s2_a_body_is_what_its_spans_hold(changes: list[tuple[int, int, bytes]])
         strand.add(body)
 
 
-def test_s2_a_body_in_too_many_parts_is_added_whole() -> None:
-    """So that a value is never read from more than a few."""
-    strand = Strand()
-    added = [strand.add(bytes(5000))]
-    for at in range(100, 4000, 100):
-        body = bytearray(strand.former.body if strand.former else b"")
-        body[at : at + 40] = b"new" * 13 + b"."
+def test_s2_parts_that_become_too_many_are_joined() -> None:
+    """So that a value is never read from more than a few; and edits near its end do not have its beginning added."""
+    strand, dice = Strand(), random.Random(3)
+    body = bytearray(dice.randbytes(50_000))
+    added = [strand.add(bytes(body))]
+    for _ in range(100):
+        at = dice.randrange(45_000, 49_000)
+        body[at : at + 100] = dice.randbytes(100)
         added.append(strand.add(bytes(body)))
 
-    assert {40, 5000} == set(added)
-    assert 1 < added.count(5000) < 8
+    assert 50_000 == max(added)
+    assert sum(added[1:]) < 100 * 1_500
 
 
 def test_s2_a_count_in_the_middle_takes_no_part_of_the_strand() -> None:
