@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import random
 import resource
 import signal
 import sqlite3
@@ -67,7 +68,8 @@ def limit_file_size(size: int) -> None:
 def put(saver: LedgerSaver, n: int, size: int = 20_000) -> str:
     """Put checkpoint n of thread t with a value of some size and a write: "stored", or the code of the refusal."""
     parent = cid(n - 1) if n else None
-    made = checkpoint(cid(n), {"n": "x" * size}, {"n": n})
+    value = random.Random(n).randbytes(size // 2).hex()  # another one each time: what is alike is stored once
+    made = checkpoint(cid(n), {"n": value}, {"n": n})
     try:
         saver.put(config(id=parent), made, metadata(n), {"n": n})
         saver.put_writes(config(id=cid(n)), [("n", n), ("m", n)], "task")
