@@ -25,6 +25,7 @@ from langgraph_ext.saver.bodies import Bodies
 from langgraph_ext.saver.config import Address, encode_metadata, text
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.fences import fence
+from langgraph_ext.saver.growing import NOTHING
 from langgraph_ext.saver.heads import is_guarded, refuse_a_second_child
 from langgraph_ext.saver.reading import Sources
 from langgraph_ext.saver.recent import NO_RUN, RecentPut
@@ -190,8 +191,8 @@ def _below(put: Put, parent: RecentPut, bodies: Bodies) -> Below | None:
         packed, apart = packed._replace(base=fields.encode_base(base)), fields.NOTHING
     large = values.large_in(packed)
     key = columns["thread_id"], columns["checkpoint_ns"]
-    grown = growth.ahead(large, *key, parent.places, bodies) if large else {}
-    layout = _laid_below(columns, packed, parent, inherits_base, grown or {})
+    grown = growth.ahead(large, *key, parent.places, bodies) if large else NOTHING
+    layout = _laid_below(columns, packed, parent, inherits_base, grown or NOTHING)
     if layout is None:
         return None
     stored, row = _laid_out(columns, layout, base)
@@ -357,8 +358,8 @@ def _content(
     """Fields and encoded values of a put's row, wherever they lie, or will lie."""
     places, sources = values.decode_places(row["places"]), Sources(tx)
     data_of = sources.data_behind(row, places)
-    bodies = {channel: each.body for channel, each in grown.items()}
-    bodies |= sources.bodies_behind(row, places, but=bodies)
+    stored = {channel: place for channel, place in values.grown_in(places).items() if channel not in grown}
+    bodies = {channel: each.body for channel, each in grown.items()} | sources.bodies_of(row, stored)
     held = dict(values.encoded_in(places, data_of, bodies))
     versions = {channel: place[0] for part in places.values() for channel, place in part.items()}
     return (

@@ -6,7 +6,7 @@ LangGraph's `CheckpointTuple` in the caller's thread, when the connection is fre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address, config_of
 from langgraph_ext.saver.fields import decode_fields
+from langgraph_ext.saver.growing import NOTHING
 from langgraph_ext.saver.heads import Superseded
 from langgraph_ext.saver.strands import Strands
 from langgraph_ext.saver.writes import Bodies, merge, taken_answers
@@ -64,7 +65,8 @@ def with_parts(tx: Tx, row: Row, sources: Sources) -> Stored:
     """A put's row with what belongs to it; `sources` may be shared by the checkpoints of one page."""
     places = values.decode_places(row["places"])
     thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
-    data_of, bodies = sources.data_behind(row, places), sources.bodies_behind(row, places)
+    data_of, grown = sources.data_behind(row, places), values.grown_in(places)
+    bodies = sources.bodies_of(row, grown) if grown else NOTHING
     calls = tx.all("writes_of", thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=row["checkpoint_id"])
     taken, written = taken_answers(tx, thread_id, calls), sources.strands.written(row, calls)
     return Stored(row, places, data_of, bodies, calls, taken, written)
@@ -90,16 +92,10 @@ class Sources:
             data_of[source] = self._data[key]
         return data_of
 
-    def bodies_behind(
-        self, row: Row | Mapping[str, Any], places: values.Places, *, but: Container[str] = ()
-    ) -> dict[str, bytes]:
-        """The bodies of this put's large values, by channel, `but` for some."""
+    def bodies_of(self, row: Row | Mapping[str, Any], grown: Mapping[str, values.Place]) -> dict[str, bytes]:
+        """The bodies of large values of this put, by channel as they are given."""
         where = {"thread_id": row["thread_id"], "checkpoint_ns": row["checkpoint_ns"]}
-        return {
-            channel: self.strands.body(where, channel, place[3])
-            for channel, place in values.grown_in(places).items()
-            if channel not in but
-        }
+        return {channel: self.strands.body(where, channel, place[3]) for channel, place in grown.items()}
 
 
 def decode(

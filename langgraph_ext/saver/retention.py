@@ -29,12 +29,14 @@ def delete_thread(tx: Tx, thread_id: str, *, stored_us: int) -> None:
     Raises:
         LeaseError: An owner in another process has a live lease of it (`thread_busy`).
     """
-    if tx.maybe("thread_exists", thread_id=thread_id) is None:
+    found = tx.maybe("thread_exists", thread_id=thread_id)
+    if found is None:
         return
     leases.refuse_other_process(tx, thread_id, now_us=stored_us)
     _say(tx, "thread.deleted", thread_id, stored_us)
     tx.run("thread_delete", thread_id=thread_id, seq=tx.one("log_last")["seq"])
-    strands.delete(tx, thread_id)
+    if found["strand"] is not None:
+        strands.delete(tx, thread_id)
     forget_thread(tx, thread_id)
 
 

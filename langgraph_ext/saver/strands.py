@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import StoreError
 from langgraph_ext.saver import values
-from langgraph_ext.saver.growing import Former, Spans, add_part, parts_in, ranges_in
+from langgraph_ext.saver.growing import NOTHING, Former, Spans, add_part, parts_in, ranges_in
 from langgraph_ext.saver.writes import GROWN, Bodies, grown_in, spans_in
 
 __all__ = ["FULL", "Strands", "Tail", "add", "begin", "copy", "delete", "former_in", "tail", "trim"]
@@ -133,12 +133,11 @@ class Strands:
 
     def written(self, row: Row | Mapping[str, Any], calls: Iterable[Row]) -> Bodies:
         """The bodies of calls' large writes; the row names thread and namespace."""
+        found = list(grown_in(calls))
+        if not found:
+            return NOTHING
         where = {"thread_id": row["thread_id"], "checkpoint_ns": row["checkpoint_ns"]}
-        return {
-            (call["seq"], position): self.body(where, channel, spans)
-            for call in calls
-            for position, channel, spans in grown_in(call)
-        }
+        return {(call["seq"], position): self.body(where, channel, spans) for call, position, channel, spans in found}
 
     def _part(self, strand: int | None, start: int, stop: int) -> bytes | None:
         if strand is None:

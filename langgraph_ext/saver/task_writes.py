@@ -97,10 +97,11 @@ def prepare(
         raise InvalidArgument("put_writes: the config names no checkpoint; pass the checkpoint_id being executed")
     if not (type(task_id) is type(task_path) is str and (task_id + task_path).isascii()):
         task_id, task_path = text(task_id, "task_id", "put_writes"), text(task_path, "task_path", "put_writes")
-    encoded = encode_writes(writes, serde.dumps_typed)
-    large = large_in(encoded)
-    grown = growth.shared_ahead(large, thread_id, checkpoint_ns, bodies) if large else {}
-    body, data = lay_out(encoded, grown or {})
+    body, data, encoded = encode_writes(writes, serde.dumps_typed)
+    laid = None
+    if encoded and (large := large_in(encoded)):
+        grown = growth.shared_ahead(large, thread_id, checkpoint_ns, bodies)
+        laid = None if grown == {} else Large(encoded, grown)
     from_graph = host.from_graph(config)
     event = facts.event_of(writes, task_id, task_path, regular=regular) if from_graph else None
     answers = None if regular else answers_in(writes, task_id)
@@ -121,7 +122,6 @@ def prepare(
     }
     if not writes:
         return TaskWrites(None, None, None, epoch, regular)
-    laid = None if grown == {} else Large(encoded, grown)
     if not from_graph or (regular and not seen.elsewhere(address, task_id, task_path)):
         append = Append("call_append", row) if epoch is None else Append("call_append_fenced", row, stored=True)
         return TaskWrites(append if laid is None else None, row, None, epoch, regular, large=laid)

@@ -25,6 +25,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from langgraph_ext import canonical
+from langgraph_ext.saver import growing
 from langgraph_ext.saver.growing import NOTHING, Growing, Spans, is_large
 
 __all__ = [
@@ -153,14 +154,14 @@ def lay_out(
     start = 0
     for channel, kind, data in encoded:
         version = packed.versions.get(channel) if channel != BASE else _digest(data)
-        if channel in grown:
+        if grown and channel in grown:
             own[channel] = [version, kind, grown[channel].head.hex(), grown[channel].spans]
             continue
         own[channel] = [version, kind, start, len(data)]
         parts.append(data)
         start += len(data)
     if own:
-        places[OWN] = {**places.get(OWN, {}), **own}
+        places[OWN] = {**places[OWN], **own} if OWN in places else own
     return places, b"".join(parts)
 
 
@@ -189,7 +190,7 @@ def _inherit(
             else:
                 inherits = inherits_base and channel == BASE
             if inherits:
-                places.setdefault(OWN if is_grown(place) else home, {})[channel] = place
+                places.setdefault(OWN if type(place[3]) is list else home, {})[channel] = place
                 known.add(channel)
     return known
 
@@ -227,7 +228,8 @@ def is_grown(place: Place) -> bool:
 
 def grown_in(places: Places) -> dict[str, Place]:
     """The places of the values that lie in strands."""
-    return {channel: place for channel, place in places.get(OWN, {}).items() if is_grown(place)}
+    own = places.get(OWN)
+    return {channel: place for channel, place in own.items() if type(place[3]) is list} if own else {}
 
 
 def spans_of(places: Places, channel: str) -> Spans | None:
@@ -238,6 +240,8 @@ def spans_of(places: Places, channel: str) -> Spans | None:
 
 def large_in(packed: Packed) -> list[tuple[str, str, bytes]]:
     """The encoded values that belong in strands."""
+    if not any(len(each[2]) >= growing.LARGE for each in packed.encoded):
+        return []
     return [each for each in packed.encoded if is_large(each[2]) and each[0] != MORE]
 
 
@@ -255,7 +259,14 @@ def unpack(places: Places, data_of: Mapping[str, bytes], bodies: Mapping[str, by
         bodies: Of the values that lie in strands, by channel.
         loads: The serde's decoder.
     """
-    return {channel: loads(value) for channel, value in encoded_in(places, data_of, bodies)}
+    return {
+        channel: loads(
+            encoded_grown(place, bodies[channel]) if type(place[3]) is list else encoded_value(place, data_of[source])
+        )
+        for source, part in places.items()
+        for channel, place in part.items()
+        if channel != BASE
+    }
 
 
 def encoded_in(

@@ -76,9 +76,23 @@ def answers_in(writes: Sequence[tuple[str, Any]], task_id: str) -> int | None:
     return len(lists[-1]) if lists and task_id != NULL_TASK else None
 
 
-def encode_writes(writes: Sequence[tuple[str, Any]], dumps: Callable[[Any], tuple[str, bytes]]) -> list[Encoded]:
-    """The writes, each encoded."""
-    return [(channel, *dumps(value)) for channel, value in writes]
+def encode_writes(
+    writes: Sequence[tuple[str, Any]], dumps: Callable[[Any], tuple[str, bytes]]
+) -> tuple[bytes, bytes, list[Encoded]]:
+    """Body and data of one call's row, with every value in it; and the writes, encoded, if they may be large.
+
+    Raises:
+        InvalidArgument: A channel's name cannot be stored.
+    """
+    body: list[Sequence[Any]] = []
+    parts: list[bytes] = []
+    for channel, value in writes:
+        kind, data = dumps(value)
+        body.append((channel, kind, len(data)))
+        parts.append(data)
+    all_data = b"".join(parts)
+    encoded = [(each[0], each[1], data) for each, data in zip(body, parts, strict=True)] if is_large(all_data) else []
+    return _encoded(body), all_data, encoded
 
 
 def large_in(encoded: Iterable[Encoded]) -> dict[str, tuple[str, bytes]]:
@@ -90,24 +104,24 @@ def large_in(encoded: Iterable[Encoded]) -> dict[str, tuple[str, bytes]]:
     return large
 
 
-def lay_out(encoded: Iterable[Encoded], grown: Mapping[str, Growing] = NOTHING) -> tuple[bytes, bytes]:
-    """Body and data of one call's row; of the large values, `grown` are those that lie in strands.
-
-    Raises:
-        InvalidArgument: A channel's name cannot be stored.
-    """
+def lay_out(encoded: Iterable[Encoded], grown: Mapping[str, Growing]) -> tuple[bytes, bytes]:
+    """Body and data of one call's row; of the large values, `grown` are those that lie in strands."""
     body: list[Sequence[Any]] = []
     parts: list[bytes] = []
-    left = dict(grown) if grown else grown
+    left = dict(grown)
     for channel, kind, data in encoded:
-        if channel in left and is_large(data):
-            each = left.pop(channel)  # type: ignore[attr-defined]  # it is a copy
+        each = left.pop(channel, None) if is_large(data) else None
+        if each is not None:
             body.append((channel, kind, each.head.hex(), each.spans))
         else:
             body.append((channel, kind, len(data)))
             parts.append(data)
+    return _encoded(body), b"".join(parts)
+
+
+def _encoded(body: list[Sequence[Any]]) -> bytes:
     try:
-        return canonical.encode_exact(body), b"".join(parts)
+        return canonical.encode_exact(body)
     except TypeError as error:
         raise InvalidArgument(f"put_writes: a channel name cannot be stored: {error}") from error
 
@@ -121,12 +135,13 @@ def taken_answers(tx: Tx, thread_id: str, calls: Iterable[Row]) -> Collection[in
     }
 
 
-def grown_in(call: Row) -> Iterator[tuple[int, str, Spans]]:
-    """Position, channel and spans of each write of a call that lies in a strand."""
-    if GROWN in call["body"]:
-        for position, (channel, _, *at) in enumerate(canonical.decode(call["body"])):
-            if len(at) > 1:
-                yield position, channel, at[1]
+def grown_in(calls: Iterable[Row]) -> Iterator[tuple[Row, int, str, Spans]]:
+    """Of these calls each write that lies in a strand, with its position, channel and spans."""
+    for call in calls:
+        if GROWN in call["body"]:
+            for position, (channel, _, *at) in enumerate(canonical.decode(call["body"])):
+                if len(at) > 1:
+                    yield call, position, channel, at[1]
 
 
 GROWN = b'",['
@@ -135,7 +150,7 @@ GROWN = b'",['
 
 def spans_in(calls: Iterable[Row]) -> Iterator[tuple[str, Spans]]:
     """Channel and spans of every write that lies in a strand."""
-    return ((channel, spans) for call in calls for _, channel, spans in grown_in(call))
+    return ((channel, spans) for _, _, channel, spans in grown_in(calls))
 
 
 def kinds_in(call: Row) -> list[tuple[str, str]]:
@@ -161,17 +176,18 @@ def merge(
     for call in calls:
         task_id, data, start = call["task_id"], call["data"], 0
         shown = _shown(call, taken)
-        for position, (channel, kind, *lies) in enumerate(canonical.decode(call["body"])):
-            length = lies[0] if len(lies) == 1 else 0
+        for position, write in enumerate(canonical.decode(call["body"])):
+            channel, grown = write[0], len(write) > 3
             at = WRITES_IDX_MAP.get(channel, position)
             if shown(channel) and (at < 0 or (task_id, at) not in slots):
                 slot = writes_sort_key(call["task_path"], task_id, at)
-                if len(lies) == 1:
-                    value = data[start : start + length]
+                if grown:
+                    value = bytes.fromhex(write[2]) + bodies[call["seq"], position]
                 else:
-                    value = bytes.fromhex(lies[0]) + bodies[call["seq"], position]
-                slots[task_id, at] = (slot, channel, kind, value)
-            start += length
+                    value = data[start : start + write[2]]
+                slots[task_id, at] = (slot, channel, write[1], value)
+            if not grown:
+                start += write[2]
     held = sorted(slots.values(), key=lambda held: held[0])
     return [(slot[1], channel, loads((kind, data))) for slot, channel, kind, data in held]
 

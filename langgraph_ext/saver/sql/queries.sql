@@ -261,8 +261,9 @@ WHERE call.thread_id = :thread_id AND call.checkpoint_ns = :checkpoint_ns AND ca
 DELETE FROM checkpoint_log WHERE thread_id = :thread_id AND +seq < :seq;
 
 -- name: thread_exists
--- Whether it has anything but events.
-SELECT 1 AS found FROM checkpoint_log
+-- Whether it has anything but events; one of its strands, if it has some.
+SELECT (SELECT strand FROM strand WHERE strand.thread_id = checkpoint_log.thread_id LIMIT 1) AS strand
+FROM checkpoint_log
 WHERE thread_id = :thread_id AND (listed IS NOT NULL OR task_id IS NOT NULL)
 ORDER BY checkpoint_ns, checkpoint_id
 LIMIT 1;
