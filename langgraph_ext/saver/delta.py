@@ -21,7 +21,7 @@ from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.fields import decode_fields
 from langgraph_ext.saver.host import DELTA_COUNTERS
 from langgraph_ext.saver.strands import Strands
-from langgraph_ext.saver.writes import Bodies, merge, taken_answers
+from langgraph_ext.saver.writes import LargeWrites, merge, taken_answers
 
 _PAGE, _MOST_IN_PAGE = 16, 256
 """Ancestors that are read at a time."""
@@ -35,7 +35,7 @@ class Step:
 
     calls: list[Row]
     taken: Collection[int]
-    written: Bodies
+    written: LargeWrites
     seeds: Mapping[str, tuple[str, bytes]]
 
 
@@ -72,7 +72,7 @@ def _seeds(
         for channel in channels.intersection(part):
             place = part[channel]
             if values.is_grown(place):
-                seeds[channel] = values.encoded_grown(place, strands.body(where, channel, place[3]))
+                seeds[channel] = place[1], strands.body(where, channel, place[3], place[2])
             else:
                 row = tx.one("put_data", **where, checkpoint_id=source or checkpoint_id)
                 seeds[channel] = values.encoded_value(place, row["data"])

@@ -119,10 +119,11 @@ def spans_after(former: Former | None, body: bytes, end: int) -> tuple[Spans, by
     spans: Spans = []
     fresh: list[bytes] = []
     for stretch in stretches or [Stretch(0, len(body), None)]:
-        new = body[stretch.start : stretch.stop]
         if stretch.part is not None:
             add_part(spans, stretch.part)
-        elif len(new) <= _FEW and stretch.stop < len(body):
+            continue
+        new = body[stretch.start : stretch.stop]
+        if len(new) <= _FEW and stretch.stop < len(body):
             add_part(spans, new)
         else:
             add_part(spans, (end, end + len(new)))

@@ -354,15 +354,18 @@ def _replace(tx: Tx, row: Columns, grown: Mapping[str, growth.Grown]) -> bool:
 
 def _content(
     tx: Tx, row: Row | Columns, grown: Mapping[str, growth.Grown]
-) -> tuple[dict[str, Any], dict[str, tuple[Any, tuple[str, bytes]]]]:
+) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
     """Fields and encoded values of a put's row, wherever they lie, or will lie."""
     places, sources = values.decode_places(row["places"]), Sources(tx)
     data_of = sources.data_behind(row, places)
     stored = {channel: place for channel, place in values.grown_in(places).items() if channel not in grown}
-    bodies = {channel: each.body for channel, each in grown.items()} | sources.bodies_of(row, stored)
-    held = dict(values.encoded_in(places, data_of, bodies))
-    versions = {channel: place[0] for part in places.values() for channel, place in part.items()}
-    return (
-        fields.decode_fields(row["body"], values.base_in(places, data_of)),
-        {channel: (versions[channel], value) for channel, value in held.items()},
-    )
+    large = {channel: each.head + each.body for channel, each in grown.items()} | sources.large(row, stored)
+    held = {
+        channel: (place[0], place[1], large[channel])
+        if values.is_grown(place)
+        else (place[0], *values.encoded_value(place, data_of[source]))
+        for source, part in places.items()
+        for channel, place in part.items()
+        if channel != values.BASE
+    }
+    return fields.decode_fields(row["body"], values.base_in(places, data_of)), held

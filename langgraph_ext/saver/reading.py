@@ -21,7 +21,7 @@ from langgraph_ext.saver.fields import decode_fields
 from langgraph_ext.saver.growing import NOTHING
 from langgraph_ext.saver.heads import Superseded
 from langgraph_ext.saver.strands import Strands
-from langgraph_ext.saver.writes import Bodies, merge, taken_answers
+from langgraph_ext.saver.writes import LargeWrites, merge, taken_answers
 
 __all__ = ["Sources", "Stored", "decode", "fetch", "with_parts"]
 
@@ -33,13 +33,13 @@ class Stored:
     row: Row
     places: values.Places
     data_of: Mapping[str, bytes]
-    bodies: Mapping[str, bytes]
-    """Of its large values, by channel."""
+    large: Mapping[str, bytes]
+    """Its large values, by channel."""
     calls: list[Row]
     taken: Collection[int]
     """Sequence numbers of the calls whose answers were taken."""
-    written: Bodies
-    """Of the large writes of its calls."""
+    written: LargeWrites
+    """The large writes of its calls."""
     superseded: bool = False
     """Whether it had a child, as far as somebody asked."""
 
@@ -66,10 +66,10 @@ def with_parts(tx: Tx, row: Row, sources: Sources) -> Stored:
     places = values.decode_places(row["places"])
     thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
     data_of, grown = sources.data_behind(row, places), values.grown_in(places)
-    bodies = sources.bodies_of(row, grown) if grown else NOTHING
+    large = sources.large(row, grown) if grown else NOTHING
     calls = tx.all("writes_of", thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=row["checkpoint_id"])
     taken, written = taken_answers(tx, thread_id, calls), sources.strands.written(row, calls)
-    return Stored(row, places, data_of, bodies, calls, taken, written)
+    return Stored(row, places, data_of, large, calls, taken, written)
 
 
 class Sources:
@@ -92,10 +92,10 @@ class Sources:
             data_of[source] = self._data[key]
         return data_of
 
-    def bodies_of(self, row: Row | Mapping[str, Any], grown: Mapping[str, values.Place]) -> dict[str, bytes]:
-        """The bodies of large values of this put, by channel as they are given."""
+    def large(self, row: Row | Mapping[str, Any], grown: Mapping[str, values.Place]) -> dict[str, bytes]:
+        """The large values of a put, by channel as their places are given."""
         where = {"thread_id": row["thread_id"], "checkpoint_ns": row["checkpoint_ns"]}
-        return {channel: self.strands.body(where, channel, place[3]) for channel, place in grown.items()}
+        return {channel: self.strands.body(where, channel, place[3], place[2]) for channel, place in grown.items()}
 
 
 def decode(
@@ -103,7 +103,7 @@ def decode(
 ) -> CheckpointTuple:
     """The checkpoint as LangGraph wants it; `config` is kept as its address when the caller gave one."""
     row = stored.row
-    held = values.unpack(stored.places, stored.data_of, stored.bodies, loads)
+    held = values.unpack(stored.places, stored.data_of, stored.large, loads)
     more = held.pop(values.MORE, {})
     thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
     parent_id = row["parent_id"]

@@ -23,7 +23,7 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import StoreError
 from langgraph_ext.saver import values
 from langgraph_ext.saver.growing import NOTHING, Former, Spans, add_part, parts_in, ranges_in
-from langgraph_ext.saver.writes import GROWN, Bodies, grown_in, spans_in
+from langgraph_ext.saver.writes import GROWN, LargeWrites, grown_in, spans_in
 
 __all__ = ["FULL", "Strands", "Tail", "add", "begin", "copy", "delete", "former_in", "tail", "trim"]
 
@@ -102,11 +102,11 @@ class Strands:
         self._tx = tx
         self._numbers: dict[tuple[object, object], dict[str, int]] = {}
         """By thread and namespace, the number of each channel's strand."""
-        self._read: dict[tuple[int, int], bytes] = {}
-        """By strand and place, the most that was read from there on."""
+        self._read: dict[tuple[int, int], tuple[int, list[bytes]]] = {}
+        """By strand and place, where the most that was read from there on ends, and what it is."""
 
-    def body(self, where: Mapping[str, object], channel: str, spans: Spans) -> bytes:
-        """The body that lies in these spans.
+    def body(self, where: Mapping[str, object], channel: str, spans: Spans, head: str = "") -> bytes:
+        """The body that lies in these spans; the whole value, if its head is given, in hexadecimal digits.
 
         Raises:
             StoreError: Not all of it is there (`store_corrupt`).
@@ -116,40 +116,47 @@ class Strands:
             rows = self._tx.all("strands_of_namespace", **where)
             self._numbers[named] = {row["channel"]: row["strand"] for row in rows}
         strand = self._numbers[named].get(channel)
-        parts = [part if isinstance(part, bytes) else self._part(strand, *part) for part in parts_in(spans)]
-        if None in parts:
+        parts = [bytes.fromhex(head)]
+        missing = False
+        for part in parts_in(spans):
+            if isinstance(part, bytes):
+                parts.append(part)
+            else:
+                found = [] if strand is None else self._part(strand, *part)
+                missing = missing or sum(map(len, found)) < part[1] - part[0]
+                parts += found
+        if missing:
             raise StoreError(
                 f"bytes of channel {channel!r} of thread {where['thread_id']!r} are missing in the database; "
                 "restore a backup",
                 code="store_corrupt",
                 details=dict(where),
             )
-        return parts[0] if len(parts) == 1 else b"".join(parts)  # type: ignore[arg-type,return-value]
+        return b"".join(parts)
+
+    def _part(self, strand: int, start: int, stop: int) -> list[bytes]:
+        """The bytes between two places, in pieces, as far as they are there."""
+        end, held = self._read.get((strand, start), (start, []))
+        if end < stop:
+            end, held = stop, list(_joined(_pieces(self._tx, strand, start, stop), start, stop))
+            self._read[strand, start] = end, held
+        return held if end == stop else _first(held, stop - start)
 
     def behind(self, at: Tail, start: int, size: int) -> bytes:
         """The bytes of a strand from some place on, so many at most, as far as they follow each other."""
         stop = min(start + size, at.end)
         return b"".join(_joined(_pieces(self._tx, at.strand, start, stop), start, stop))
 
-    def written(self, row: Row | Mapping[str, Any], calls: Iterable[Row]) -> Bodies:
-        """The bodies of calls' large writes; the row names thread and namespace."""
+    def written(self, row: Row | Mapping[str, Any], calls: Iterable[Row]) -> LargeWrites:
+        """The large writes of calls; the row names thread and namespace."""
         found = list(grown_in(calls))
         if not found:
             return NOTHING
         where = {"thread_id": row["thread_id"], "checkpoint_ns": row["checkpoint_ns"]}
-        return {(call["seq"], position): self.body(where, channel, spans) for call, position, channel, spans in found}
-
-    def _part(self, strand: int | None, start: int, stop: int) -> bytes | None:
-        if strand is None:
-            return None
-        held = self._read.get((strand, start), b"")
-        if len(held) < stop - start:
-            pieces = _pieces(self._tx, strand, start, stop)
-            held = b"".join(_joined(pieces, start, stop))
-            if len(held) < stop - start:
-                return None
-            self._read[strand, start] = held
-        return held if len(held) == stop - start else held[: stop - start]
+        return {
+            (call["seq"], position): self.body(where, channel, spans, head)
+            for call, position, channel, head, spans in found
+        }
 
 
 def _joined(pieces: list[tuple[int, bytes]], start: int, stop: int) -> Iterator[bytes]:
@@ -161,6 +168,17 @@ def _joined(pieces: list[tuple[int, bytes]], start: int, stop: int) -> Iterator[
         end = min(begun + len(data), stop)
         yield data if (at, end) == (begun, begun + len(data)) else data[at - begun : end - begun]
         at = end
+
+
+def _first(parts: list[bytes], size: int) -> list[bytes]:
+    """The first bytes of these parts, so many in all."""
+    found = []
+    for part in parts:
+        found.append(part if len(part) <= size else part[:size])
+        size -= len(found[-1])
+        if size == 0:
+            break
+    return found
 
 
 def former_in(tx: Tx, at: Tail, size: int) -> Former:

@@ -41,8 +41,6 @@ __all__ = [
     "channels_of",
     "decode_places",
     "encode_places",
-    "encoded_grown",
-    "encoded_in",
     "encoded_value",
     "grown_in",
     "is_grown",
@@ -245,40 +243,21 @@ def large_in(packed: Packed) -> list[tuple[str, str, bytes]]:
     return [each for each in packed.encoded if is_large(each[2]) and each[0] != MORE]
 
 
-def encoded_grown(place: Place, body: bytes) -> tuple[str, bytes]:
-    """A large value as the serde reads it."""
-    return place[1], bytes.fromhex(place[2]) + body
-
-
-def unpack(places: Places, data_of: Mapping[str, bytes], bodies: Mapping[str, bytes], loads: Loads) -> dict[str, Any]:
+def unpack(places: Places, data_of: Mapping[str, bytes], large: Mapping[str, bytes], loads: Loads) -> dict[str, Any]:
     """Decode every value.
 
     Args:
         places: Of the put.
         data_of: The data of each source, the put's own under `OWN`.
-        bodies: Of the values that lie in strands, by channel.
+        large: The values that lie in strands, by channel, still encoded.
         loads: The serde's decoder.
     """
     return {
-        channel: loads(
-            encoded_grown(place, bodies[channel]) if type(place[3]) is list else encoded_value(place, data_of[source])
-        )
+        channel: loads((place[1], large[channel]) if type(place[3]) is list else encoded_value(place, data_of[source]))
         for source, part in places.items()
         for channel, place in part.items()
         if channel != BASE
     }
-
-
-def encoded_in(
-    places: Places, data_of: Mapping[str, bytes], bodies: Mapping[str, bytes]
-) -> Iterator[tuple[str, tuple[str, bytes]]]:
-    """Each channel with its value as the serde reads it; the arguments are those of `unpack`."""
-    for source, part in places.items():
-        for channel, place in part.items():
-            if is_grown(place):
-                yield channel, encoded_grown(place, bodies[channel])
-            elif channel != BASE:
-                yield channel, encoded_value(place, data_of[source])
 
 
 def base_source(places: Places) -> str | None:

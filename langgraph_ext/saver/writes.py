@@ -31,7 +31,7 @@ from langgraph_ext.saver.host import CONTROL_CHANNELS, ERROR_SOURCE_NODE, NULL_T
 
 __all__ = [
     "GROWN",
-    "Bodies",
+    "LargeWrites",
     "answers_in",
     "are_partial",
     "are_regular",
@@ -48,8 +48,8 @@ __all__ = [
 Encoded = tuple[str, str, bytes]
 """`(channel, type, bytes)`."""
 
-Bodies = Mapping[tuple[int, int], bytes]
-"""The bodies of grown writes, by their call's sequence number and their position in it."""
+LargeWrites = Mapping[tuple[int, int], bytes]
+"""Writes that lie in strands, encoded, by their call's sequence number and their position in it."""
 
 Slot = tuple[str, str, int]
 """`(task_path, task_id, position)`: in the order LangGraph applies writes."""
@@ -135,13 +135,13 @@ def taken_answers(tx: Tx, thread_id: str, calls: Iterable[Row]) -> Collection[in
     }
 
 
-def grown_in(calls: Iterable[Row]) -> Iterator[tuple[Row, int, str, Spans]]:
-    """Of these calls each write that lies in a strand, with its position, channel and spans."""
+def grown_in(calls: Iterable[Row]) -> Iterator[tuple[Row, int, str, str, Spans]]:
+    """Of these calls each write that lies in a strand: its call, position, channel, head and spans."""
     for call in calls:
         if GROWN in call["body"]:
             for position, (channel, _, *at) in enumerate(canonical.decode(call["body"])):
                 if len(at) > 1:
-                    yield call, position, channel, at[1]
+                    yield call, position, channel, at[0], at[1]
 
 
 GROWN = b'",['
@@ -150,7 +150,7 @@ GROWN = b'",['
 
 def spans_in(calls: Iterable[Row]) -> Iterator[tuple[str, Spans]]:
     """Channel and spans of every write that lies in a strand."""
-    return ((channel, spans) for _, _, channel, spans in grown_in(calls))
+    return ((channel, spans) for _, _, channel, _, spans in grown_in(calls))
 
 
 def kinds_in(call: Row) -> list[tuple[str, str]]:
@@ -162,7 +162,7 @@ def merge(
     calls: Iterable[Row],
     loads: Callable[[tuple[str, bytes]], Any],
     taken: Collection[int] = (),
-    bodies: Bodies = NOTHING,
+    large: LargeWrites = NOTHING,
 ) -> list[PendingWrite]:
     """The pending writes of one checkpoint, in `writes_sort_key` order, without those that are not to be shown.
 
@@ -170,7 +170,7 @@ def merge(
         calls: Rows of its calls, oldest first.
         loads: The serde's decoder; called only for the write that holds a slot.
         taken: Sequence numbers of calls whose answers were taken.
-        bodies: Of the writes that lie in strands.
+        large: The writes that lie in strands.
     """
     slots: dict[tuple[str, int], tuple[Slot, str, str, bytes]] = {}
     for call in calls:
@@ -181,10 +181,7 @@ def merge(
             at = WRITES_IDX_MAP.get(channel, position)
             if shown(channel) and (at < 0 or (task_id, at) not in slots):
                 slot = writes_sort_key(call["task_path"], task_id, at)
-                if grown:
-                    value = bytes.fromhex(write[2]) + bodies[call["seq"], position]
-                else:
-                    value = data[start : start + write[2]]
+                value = large[call["seq"], position] if grown else data[start : start + write[2]]
                 slots[task_id, at] = (slot, channel, write[1], value)
             if not grown:
                 start += write[2]
