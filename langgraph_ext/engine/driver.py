@@ -24,7 +24,7 @@ from langgraph_ext.engine.operations import CallLoop, has_work, loss_of
 from langgraph_ext.engine.program import Program
 from langgraph_ext.engine.recovery import check, take_over
 from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Stop, Tree, read_tree
-from langgraph_ext.engine.runtimes import Runtime, Seen, refresh
+from langgraph_ext.engine.runtimes import First, Runtime, Seen, refresh
 from langgraph_ext.engine.states import AgentStatus, OperationState, TaskState
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.task_changes import EndTask
@@ -53,12 +53,21 @@ class Driver:
         held: The lease.
         ends_at_once: Whether the tree ends in the transaction in which its first task has the output, and not in a
             turn of its own.
+        at_end: Reads what the caller wants of the tree once it has ended (`end`), where it is seen to have.
     """
 
     grace_seconds = _GRACE_SECONDS
 
     def __init__(
-        self, store: Store, program: Program, release: str, root_id: str, held: Held, *, ends_at_once: bool = False
+        self,
+        store: Store,
+        program: Program,
+        release: str,
+        root_id: str,
+        held: Held,
+        *,
+        ends_at_once: bool = False,
+        at_end: Callable[[Tx], object] | None = None,
     ) -> None:
         self._store = store
         self._program = program
@@ -66,6 +75,9 @@ class Driver:
         self._root_id = root_id
         self._held = held
         self._ends_at_once = ends_at_once
+        self._at_end = at_end
+        self.end: Any = None
+        """What `at_end` has read; None where nothing was read behind the tree's end."""
         self._loops: dict[str, asyncio.Task[None]] = {}
         self._run_of: dict[str, str] = {}
         """By operation whose loop runs: its agent run."""
@@ -92,15 +104,18 @@ class Driver:
         await self.drive_on()
         return await self._store.read(read_tree, self._root_id)
 
-    async def drive_on(self) -> AgentRun:
+    async def drive_on(self, first: First | None = None) -> AgentRun:
         """Drive the tree until it has ended, or waits for something that nobody here does; its root, as seen last.
+
+        Args:
+            first: The first look, if it was taken already, with what the tree began in (`first_look`).
 
         Raises:
             LeaseError: The lease was lost (`lease_lost`); nothing was written since.
             StoreError: The database failed; what was begun is taken over by the next who drives the tree.
             LangGraphExtError: The tree cannot be driven with this code (recovery.check).
         """
-        root = await self._recover()
+        root = await self._recover(first)
         if root.status.ended:
             return root
         try:
@@ -108,13 +123,14 @@ class Driver:
         finally:
             await to_its_end(self._stop_loops(self._loops))
 
-    async def _recover(self) -> AgentRun:
+    async def _recover(self, first: First | None) -> AgentRun:
         """Take over what is under way in rows, and nobody's; the root as it was read before.
 
         Somebody may say what came of a call meanwhile (doubts.resolve): then it is read again.
         """
         while True:
-            root, recovered, seen = await self._store.read(self._first_look)
+            root, recovered, seen = first if first is not None else await self._store.read(self.first_look)
+            first = None
             try:
                 if recovered is not None:
                     await self._commit(recovered)
@@ -126,18 +142,18 @@ class Driver:
                     raise
                 await asyncio.sleep(0)
 
-    def _first_look(self, tx: Tx) -> tuple[AgentRun, RuntimeCommit | None, Seen | None]:
+    def first_look(self, tx: Tx) -> First:
         """Read the root, what has to be written before it is driven, and, if nothing has, where it is begun."""
         tree = read_tree(tx, self._root_id)
         if tree.root.status.ended:
-            return tree.root, None, None
+            return First(tree.root, None, None)
         check(tree, self._program, self._release)
         recovered = take_over(tree, self._held.epoch)
-        return tree.root, recovered, _checked(tx, self._held, self._look) if recovered is None else None
+        return First(tree.root, recovered, _checked(tx, self._held, self._look) if recovered is None else None)
 
     async def _turns(self) -> AgentRun:
         while True:
-            tree, runtime, ahead = await self._newest()
+            tree, runtime, ahead, self.end = await self._newest()
             if tree.root.status.ended:
                 return tree.root
             if await self._control(tree):
@@ -167,7 +183,9 @@ class Driver:
     def _look(self, tx: Tx) -> Seen:
         """Read the tree, what the behaviour may look at whose turn it is, and what calls need that are to be made."""
         tree = read_tree(tx, self._root_id, whole=False)
-        task = None if tree.root.status.ended else _first_ready(tree)
+        if tree.root.status.ended:
+            return Seen(tree, None, {}, None if self._at_end is None else self._at_end(tx))
+        task = _first_ready(tree)
         ahead = {
             each.operation_id: self._program.ahead(tx, each)
             for each in tree.operations.values()

@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 from langgraph_ext.database import Tx
 from langgraph_ext.engine.batches import BatchRow, batch_of
+from langgraph_ext.engine.commits import RuntimeCommit
 from langgraph_ext.engine.contexts import EMPTY, Head, Steered, head_of, sizes_of, steered
 from langgraph_ext.engine.releases import Live
 from langgraph_ext.engine.requests import Request, request_named
 from langgraph_ext.engine.rows import AgentRun, AgentTask, Operation, Tree
 from langgraph_ext.ledger.encoded import Serde
 
-__all__ = ["Runtime", "Seen", "refresh"]
+__all__ = ["First", "Runtime", "Seen", "refresh"]
 
 
 @dataclass(slots=True)
@@ -54,6 +55,18 @@ class Seen(NamedTuple):
     """Of the task whose turn it is; None if it is none's."""
     ahead: Mapping[str, Any]
     """By operation: what its call, which is on record and was not made here yet, needs of the store."""
+    end: Any = None
+    """What its caller reads of a tree that has ended."""
+
+
+class First(NamedTuple):
+    """What a driver looks at before all else."""
+
+    root: AgentRun
+    recovered: RuntimeCommit | None
+    """What has to be written before the tree is driven."""
+    seen: Seen | None
+    """Where it is begun, if nothing has, and it has not ended."""
 
 
 def refresh(

@@ -20,6 +20,7 @@ from langgraph_ext.engine.driver import Driver
 from langgraph_ext.engine.program import Program
 from langgraph_ext.engine.resting import rest
 from langgraph_ext.engine.rows import AgentRun, read_tree
+from langgraph_ext.engine.runtimes import First
 from langgraph_ext.engine.stopping import stop_held
 from langgraph_ext.engine.store import Store
 from langgraph_ext.ledger.runs import Parent
@@ -77,12 +78,21 @@ class Driven:
         release: Its digest.
         root_id: The agent run.
         held: The lease of the graph's thread.
+        at_end: Reads what the visit wants of the agent run once it has ended.
     """
 
-    def __init__(self, store: Store, program: Program, release: str, root_id: str, held: Held) -> None:
+    def __init__(
+        self,
+        store: Store,
+        program: Program,
+        release: str,
+        root_id: str,
+        held: Held,
+        at_end: Callable[[Tx], object] | None = None,
+    ) -> None:
         self.root_id = root_id
         self._store, self._held = store, held
-        self._driver = Driver(store, program, release, root_id, held, ends_at_once=True)
+        self._driver = Driver(store, program, release, root_id, held, ends_at_once=True, at_end=at_end)
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def look(self) -> None:
@@ -90,8 +100,20 @@ class Driven:
         if self._loop is not None:
             tell(self._loop, self._driver.look)
 
-    async def drive(self) -> AgentRun:
+    def first_look(self, tx: Tx) -> First:
+        """What its driver looks at before all else: read with the agent run's start, it is not read again."""
+        return self._driver.first_look(tx)
+
+    @property
+    def end(self) -> Any:
+        """What `at_end` has read behind the agent run's end; None if it had ended before it was driven here."""
+        return self._driver.end
+
+    async def drive(self, first: First | None = None) -> AgentRun:
         """Drive it as far as it goes.
+
+        Args:
+            first: What `first_look` has seen.
 
         Raises:
             LeaseError: The thread was lost (`lease_lost`).
@@ -102,7 +124,8 @@ class Driven:
         self._loop = asyncio.get_running_loop()
         store = self._store
         while True:
-            root = await self._driver.drive_on()
+            root = await self._driver.drive_on(first)
+            first = None
             if root.status.ended:
                 return root
             now_us = store.clock_us()

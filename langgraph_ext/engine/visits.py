@@ -17,14 +17,15 @@ from langgraph_ext.engine.reading import named as id_named
 from langgraph_ext.engine.records import AgentRunRecord
 from langgraph_ext.engine.release_program import ReleaseProgram
 from langgraph_ext.engine.releases import Release
-from langgraph_ext.engine.rows import AgentRun, decoded, first_task, read_root
+from langgraph_ext.engine.rows import AgentRun, decoded, first_task
+from langgraph_ext.engine.runtimes import First
 from langgraph_ext.engine.starting import Continues
 from langgraph_ext.engine.states import AgentStatus
 from langgraph_ext.engine.store import Store
 from langgraph_ext.engine.visiting import Caller, Driven, Visit, stop_in
 from langgraph_ext.ledger.agent_threads import thread_of
 
-__all__ = ["Came", "Named", "Visits"]
+__all__ = ["Came", "Done", "Named", "Started", "Visits"]
 
 
 _LEFT = "its graph was given new input instead"
@@ -60,6 +61,22 @@ class Came(NamedTuple):
         return cls(revived(messages), commands)
 
 
+class Started(NamedTuple):
+    """The agent run of a visit."""
+
+    agent_run_id: str
+    first: First | None = None
+    """What its driver looks at first, if it was begun just now, under the lease of its graph's thread."""
+
+
+class Done(NamedTuple):
+    """How far an agent run was driven."""
+
+    run: AgentRunRecord
+    came: Came | None
+    """What it has come to, if it has ended just now."""
+
+
 class Visits:
     """The part of the engine that nodes of graphs use."""
 
@@ -87,7 +104,7 @@ class Visits:
 
     # -- runs of visits
 
-    def start_in(self, visit: Visit | Caller, release: Release, given: Given, named: Named) -> AgentRunRecord:
+    def start_in(self, visit: Visit | Caller, release: Release, given: Given, named: Named) -> Started:
         """Begin the agent run of a visit, or find it: one that came to nothing is followed by another.
 
         Args:
@@ -111,9 +128,9 @@ class Visits:
             starting = self._starting(visit, release, carried(given, before), named, before)
             found = self._store.database.transact(starting)
             if found is not None:
-                return AgentRunRecord.of(found)
+                return found
 
-    async def astart_in(self, visit: Visit | Caller, release: Release, given: Given, named: Named) -> AgentRunRecord:
+    async def astart_in(self, visit: Visit | Caller, release: Release, given: Given, named: Named) -> Started:
         """As `start_in`."""
         stopped = set[str]()
         while True:
@@ -125,7 +142,7 @@ class Visits:
             starting = self._starting(visit, release, carried(given, before), named, before)
             found = await self._store.transact(starting)
             if found is not None:
-                return AgentRunRecord.of(found)
+                return found
 
     def came_of(self, agent_run_id: str, known: Collection[str]) -> Came:
         """What an agent run has come to, for a caller who knows messages with these ids."""
@@ -135,8 +152,20 @@ class Visits:
         """As `came_of`."""
         return Came.of(*await self._store.read(_came, id_named(agent_run_id), known))
 
-    async def adrive_in(self, visit: Visit | Caller, agent_run_id: str, release: Release) -> AgentRunRecord:
+    async def adrive_in(
+        self,
+        visit: Visit | Caller,
+        started: Started,
+        release: Release,
+        known: Collection[str],
+    ) -> Done:
         """Drive it as far as it goes. Cancelling this stops nothing: `stop_in` does.
+
+        Args:
+            visit: As for `start_in`.
+            started: What that has returned; what it has seen is good for one call.
+            release: The agent run's.
+            known: Ids of the messages that the caller knows.
 
         Raises:
             LeaseError: The graph's thread was lost (`lease_lost`).
@@ -144,14 +173,19 @@ class Visits:
                 call was refused, and not made, by the budget of the graph's run or as that was cancelled.
         """
         if isinstance(visit, Caller):  # under a lease of its own
-            return await self._drive(agent_run_id, release, visit)
-        program = ReleaseProgram(release, self.behaviours, self._store, caller=visit.caller)
-        driven = Driven(self._store, program, release.digest, id_named(agent_run_id), visit.held)
+            return Done(await self._drive(started.agent_run_id, release, visit), None)
+        driven = self._driven(visit, id_named(started.agent_run_id), release, known)
         self._works.add(driven)
         try:
-            return AgentRunRecord.of(await driven.drive())
+            root = await driven.drive(started.first)
         finally:
             self._works.discard(driven)
+        return Done(AgentRunRecord.of(root), None if driven.end is None else Came.of(*driven.end))
+
+    def _driven(self, visit: Visit, root_id: str, release: Release, known: Collection[str] | None = None) -> Driven:
+        program = ReleaseProgram(release, self.behaviours, self._store, caller=visit.caller)
+        at_end = None if known is None else partial(_came, root_id=root_id, known=known)
+        return Driven(self._store, program, release.digest, root_id, visit.held, at_end)
 
     def stop_in(self, visit: Visit | Caller, agent_run_id: str, reason: str) -> AgentRunRecord:
         """Stop it for good, once nobody drives it any more: each of its tool calls has a result then."""
@@ -183,24 +217,25 @@ class Visits:
 
     def _starting(
         self, visit: Visit | Caller, release: Release, first: Carried, named: Named, before: Before | None
-    ) -> Callable[[Tx], AgentRun | None]:
+    ) -> Callable[[Tx], Started | None]:
         """Begin the agent run of a visit, or find it; None if another one of its node has begun meanwhile."""
         lent = visit if isinstance(visit, Visit) else None
         input = {"messages": first.messages}
 
-        def begin(tx: Tx) -> AgentRun | None:
+        def begin(tx: Tx) -> Started | None:
             number, own = _standing(tx, named)
             if (known := _known(tx, named, own)) is not None:
                 if lent is not None:
                     lent.guard(tx)
                 _rehome(tx, known, lent)
-                return read_root(tx, known["agent_run_id"])
+                return Started(known["agent_run_id"])
             if first.continues is not None:
                 found, _ = _prior(tx, visit, named, number)
                 if found is None or before is None or found["agent_run_id"] != before.agent_run_id:
                     return None
             key = f"{named.key}#{number + 1}"
-            return read_root(tx, self._start(release, input, key, lent, first.continues)(tx))
+            begun = self._start(release, input, key, lent, first.continues)(tx)
+            return Started(begun, None if lent is None else self._driven(lent, begun, release).first_look(tx))
 
         return begin
 

@@ -28,7 +28,7 @@ from langgraph_ext.engine.from_sync import from_sync
 from langgraph_ext.engine.messages import plain
 from langgraph_ext.engine.states import AgentStatus
 from langgraph_ext.engine.visiting import Caller, Visit
-from langgraph_ext.engine.visits import Came, Named
+from langgraph_ext.engine.visits import Came, Done, Named, Started
 from langgraph_ext.errors import AdmissionError, ConflictError, InvalidArgument, LangGraphExtError
 from langgraph_ext.ledger.agent_threads import beginning_of_keys
 from langgraph_ext.ledger.control import ask_whether_to_end
@@ -97,6 +97,7 @@ class AgentVisit:
         self.config = place.config
         self.run: AgentRunRecord | None = None
         """The agent run as it was seen last."""
+        self._came: Came | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -119,21 +120,23 @@ class AgentVisit:
             found = self.engine.start_in(self._visit, self._release, self._given, self._named)
         except LangGraphExtError as error:
             raise refused(error) from error
+        agent_run_id = found.agent_run_id
         while True:
             try:
-                self.run = from_sync(partial(self._driven, found.agent_run_id))
+                self.run, self._came = from_sync(partial(self._driven, found))
             except LangGraphExtError as error:
                 if error.code == "cancelled":
-                    self.engine.stop_in(self._visit, found.agent_run_id, _CANCELLED)
+                    self.engine.stop_in(self._visit, agent_run_id, _CANCELLED)
                 raise refused(error) from error
             if self.run.status.ended:
                 if self._may_be_cancelled and self._ledger.database.read(self._asks_whether_to_end()):
                     raise refused(self._cancelled())
                 return None
-            requests = self.engine.requests(found.agent_run_id, pending=True)
-            doubts = [] if requests else self.engine.doubts(found.agent_run_id)
+            requests = self.engine.requests(agent_run_id, pending=True)
+            doubts = [] if requests else self.engine.doubts(agent_run_id)
             if requests or doubts:  # else somebody has answered just now
                 return self._question(requests, doubts)
+            found = Started(agent_run_id)
 
     def ask(self, question: Question) -> Question | None:
         """Ask, and commit the answer; what is asked again, if it was none."""
@@ -165,7 +168,7 @@ class AgentVisit:
         agent_run_id = found.agent_run_id
         while True:
             try:
-                self.run = await self._driven(agent_run_id)
+                self.run, self._came = await self._driven(found)
             except asyncio.CancelledError:
                 stopping = self.engine.astop_in(self._visit, agent_run_id, _CANCELLED)
                 await asyncio.shield(asyncio.ensure_future(stopping))
@@ -182,6 +185,7 @@ class AgentVisit:
             doubts = [] if requests else await self.engine.adoubts(agent_run_id)
             if requests or doubts:
                 return self._question(requests, doubts)
+            found = Started(agent_run_id)
 
     async def aask(self, question: Question) -> Question | None:
         """As `ask`."""
@@ -221,22 +225,22 @@ class AgentVisit:
             details={"thread_id": self._thread_id, "agent_run_id": self.seen.agent_run_id},
         )
 
-    async def _driven(self, agent_run_id: str) -> AgentRunRecord:
+    async def _driven(self, started: Started) -> Done:
         """Drive it; with its events in the graph's stream, if somebody listens."""
-        driving = self.engine.adrive_in(self._visit, agent_run_id, self._release)
+        driving = self.engine.adrive_in(self._visit, started, self._release, self._ids)
         if self._write is None:
             return await driving
-        return await telling(self.engine, agent_run_id, driving, self._write)
+        return await telling(self.engine, started.agent_run_id, driving, self._write)
 
     # -- its end
 
     def came(self) -> Came:
         """What the agent run has added to the messages that it was given, and its tools' commands."""
-        return self.engine.came_of(self.seen.agent_run_id, self._ids)
+        return self._came or self.engine.came_of(self.seen.agent_run_id, self._ids)
 
     async def acame(self) -> Came:
         """As `came`."""
-        return await self.engine.acame_of(self.seen.agent_run_id, self._ids)
+        return self._came or await self.engine.acame_of(self.seen.agent_run_id, self._ids)
 
     def settles(self, told: Mapping[str, Any]) -> None:
         """Have the attempt's settlement say this of the agent run (rule A5)."""
