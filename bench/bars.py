@@ -52,6 +52,12 @@ _RAW = ("put", "put_writes(3)", "get latest, same thread", "get latest, any thre
 BARS: dict[tuple[str, str, Form], Bar] = {
     ("A", "superstep", "sync"): Bar(0.9, 0.75),
     ("A", "superstep", "async"): Bar(0.6, 0.45),
+    ("B", "last 10 turns", "sync"): Bar(0.85, 0.5),
+    ("B", "last 10 turns", "async"): Bar(0.75, 0.5),
+    ("B", "on disk", "sync"): Bar(0.1, 0.03),
+    ("B", "on disk", "async"): Bar(0.1, 0.03),
+    ("BD", "last 10 turns", "sync"): Bar(1.1, 0.9),
+    ("BD", "last 10 turns", "async"): Bar(1.0, 0.8),
     ("C", "task", "sync"): Bar(0.85, 0.6),
     ("C", "task", "async"): Bar(0.45, 0.25),
     ("D", "supersteps", "sync"): Bar(1.25, 1.5, more_is_better=True),

@@ -1,7 +1,8 @@
 """Cases: what is measured. A case opens a contestant on an empty database, does its work, checks it, and closes.
 
 A  superstep cost      a linear graph: two saver calls a superstep and nothing else to do
-B  chat growth         a list of messages that grows; information only
+B  chat growth         a list of messages that grows
+BD the same            in a DeltaChannel, which stores what is added and now and then the whole
 C  fan-out             many tasks in one superstep, each of which stores its writes
 D  many at once        independent runs in threads (sync) or asyncio tasks (async)
 E  raw operations      the saver's methods called directly (bench/raw.py)
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter, process_time
@@ -68,11 +70,13 @@ def superstep(contestant: Contestant, folder: Path, durability: Durability | Non
     }
 
 
-def chat_growth(contestant: Contestant, folder: Path, durability: Durability | None, size: Size) -> dict[str, float]:
+def chat_growth(
+    contestant: Contestant, folder: Path, durability: Durability | None, size: Size, *, delta: bool = False
+) -> dict[str, float]:
     body = graphs.prose()
     thread = config_of("chat")
     with contestant.open(folder) as driver:
-        app = graphs.chat(driver, body)
+        app = graphs.chat(driver, body, delta=delta)
         driver.invoke(app, {"messages": [HumanMessage(body())]}, config_of("warm-up"), durability)
         took = []
         for _ in range(size.turns):
@@ -124,6 +128,13 @@ def _run_linear(driver: Driver, app: App, durability: Durability | None, nodes: 
     return took
 
 
+_GROWTH = (
+    Measure("turns 6 to 15", "ms"),
+    Measure("last 10 turns", "ms"),
+    Measure("all turns", "s"),
+    Measure("on disk", "MB"),
+)
+
 CASES = {
     case.letter: case
     for case in (
@@ -136,14 +147,16 @@ CASES = {
         ),
         Case(
             letter="B",
-            title="chat growth: 200 turns in one thread, two messages of 1 KB a turn (information, no bars)",
-            measures=(
-                Measure("turns 6 to 15", "ms"),
-                Measure("last 10 turns", "ms"),
-                Measure("all turns", "s"),
-                Measure("on disk", "MB"),
-            ),
+            title="chat growth: 200 turns in one thread, two messages of 1 KB a turn",
+            measures=_GROWTH,
             run=chat_growth,
+            durabilities=("async",),
+        ),
+        Case(
+            letter="BD",
+            title="chat growth with a DeltaChannel: the same turns",
+            measures=_GROWTH,
+            run=partial(chat_growth, delta=True),
             durabilities=("async",),
         ),
         Case(
@@ -170,4 +183,4 @@ CASES = {
     )
 }
 
-DEFAULT_CASES = ("A", "C", "D", "E")
+DEFAULT_CASES = ("A", "B", "BD", "C", "D", "E")

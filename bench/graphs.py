@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import operator
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.messages import AIMessage, AnyMessage
+from langgraph.channels import DeltaChannel
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.message import add_messages
 from langgraph.types import Send
@@ -29,6 +30,15 @@ class Fan(TypedDict):
 
 class Chat(TypedDict):
     messages: Annotated[list[AnyMessage], add_messages]
+
+
+def _extended(messages: list[AnyMessage], batches: Sequence[list[AnyMessage]]) -> list[AnyMessage]:
+    """As LangGraph's own reducer of batches, which has no public name; nothing is edited here."""
+    return [*messages, *(message for batch in batches for message in batch)]
+
+
+class DeltaChat(TypedDict):
+    messages: Annotated[list[AnyMessage], DeltaChannel(_extended)]
 
 
 def linear(driver: Driver, nodes: int) -> App:
@@ -53,9 +63,9 @@ def fan_out(driver: Driver, tasks: int) -> App:
     return graph.compile(checkpointer=driver.saver)
 
 
-def chat(driver: Driver, body: Callable[[], str]) -> App:
-    """A bot that answers each message with another; the list of messages grows by two a turn."""
-    graph = StateGraph(Chat)
+def chat(driver: Driver, body: Callable[[], str], *, delta: bool = False) -> App:
+    """A bot that answers each message with another; their list grows by two a turn, in a DeltaChannel if asked to."""
+    graph = StateGraph(DeltaChat if delta else Chat)
     graph.add_node("bot", _in_form(driver, lambda _state: {"messages": [AIMessage(body())]}))
     graph.add_edge(START, "bot")
     graph.add_edge("bot", END)

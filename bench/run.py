@@ -1,6 +1,6 @@
 """Run the benchmark: `python -m bench.run`, or `make bench`.
 
-Prints the page, and progress on stderr. Without options it runs cases A, C, D and E seven times and writes
+Prints the page, and progress on stderr. Without options it runs every case seven times and writes
 docs/benchmarks.md; with options that leave something out it writes no file unless one is named.
 """
 
@@ -92,7 +92,7 @@ def _is_complete(options: argparse.Namespace) -> bool:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.run", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--case", action="append", choices=list(CASES), help="repeatable; default: A C D E")
+    parser.add_argument("--case", action="append", choices=list(CASES), help="repeatable; default: all")
     parser.add_argument("--rounds", type=int, help=f"default: {JUDGED_ROUNDS}, or 1 with --smoke")
     parser.add_argument(
         "--durability",
