@@ -130,13 +130,14 @@ def histories(
     """Decode a walk: for each channel its writes, oldest first, and its seed if the walk met one."""
     writes: dict[str, list[PendingWrite]] = {channel: [] for channel in channels}
     seeds: dict[str, Any] = {}
+    names = {channel: canonical.encode(channel) for channel in channels}
     for step in steps:
-        wanted = [channel for channel in channels if channel not in seeds]
-        for write in reversed(merge(step.calls, loads, step.taken, step.written)):
-            if write[1] in wanted:
+        if any(name in call["body"] for call in step.calls for name in names.values()):
+            for write in reversed(merge(step.calls, loads, step.taken, step.written, names)):
                 writes[write[1]].append(write)
         for channel, encoded in step.seeds.items():
             seeds[channel] = loads(encoded)
+            names.pop(channel, None)
     found: dict[str, DeltaChannelHistory] = {}
     for channel in channels:
         found[channel] = {"writes": writes[channel][::-1]}

@@ -56,7 +56,7 @@ Slot = tuple[str, str, int]
 
 
 _SPECIAL = WRITES_IDX_MAP.keys()
-_CHANNEL = itemgetter(0)
+_CHANNEL = _SLOT = itemgetter(0)
 
 
 def are_regular(writes: Sequence[tuple[str, Any]]) -> bool:
@@ -163,6 +163,7 @@ def merge(
     loads: Callable[[tuple[str, bytes]], Any],
     taken: Collection[int] = (),
     large: LargeWrites = NOTHING,
+    wanted: Collection[str] | None = None,
 ) -> list[PendingWrite]:
     """The pending writes of one checkpoint, in `writes_sort_key` order, without those that are not to be shown.
 
@@ -171,6 +172,7 @@ def merge(
         loads: The serde's decoder; called only for the write that holds a slot.
         taken: Sequence numbers of calls whose answers were taken.
         large: The writes that lie in strands.
+        wanted: Only those to these channels, if not to all.
     """
     slots: dict[tuple[str, int], tuple[Slot, str, str, bytes]] = {}
     for call in calls:
@@ -185,7 +187,8 @@ def merge(
                 slots[task_id, at] = (slot, channel, write[1], value)
             if not grown:
                 start += write[2]
-    held = sorted(slots.values(), key=lambda held: held[0])
+    shown_ones = slots.values() if wanted is None else [held for held in slots.values() if held[1] in wanted]
+    held = sorted(shown_ones, key=_SLOT)
     return [(slot[1], channel, loads((kind, data))) for slot, channel, kind, data in held]
 
 
