@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import operator
-import random
-import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -17,7 +15,7 @@ from langgraph.graph.message import add_messages
 
 from langgraph_ext import LedgerSaver
 from tests.support.build import config, whole
-from tests.support.growing import bytes_stored, made_small
+from tests.support.growing import bytes_stored, made_small, pages_used, said
 from tests.support.stories import Teller
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*DeltaChannel.*")
@@ -36,11 +34,6 @@ class State(TypedDict, total=False):
     text: str
     notes: dict[str, Any]
     turn: int
-
-
-def said(what: str, size: int) -> str:
-    """Text of a length, which no other text is like."""
-    return f"{what} {random.Random(what).randbytes(size // 2 + 1).hex()}"[:size]
 
 
 def app(saver: Any, size: int = 60) -> Any:
@@ -121,15 +114,6 @@ def test_s2_turn_2000_of_a_chat_takes_what_turn_50_took(tmp_path: Path) -> None:
             for turn in range(2_051):
                 graph.invoke({"messages": [HumanMessage(said(f"{turn}", 1_000))]}, config(ns=None), durability="exit")
                 if turn in (0, 100, 1_950, 2_050):
-                    used[turn], stored[turn] = _used(path), bytes_stored(path)
+                    used[turn], stored[turn] = pages_used(path), bytes_stored(path)
         for sizes, least, most in ((stored, 0.99, 1.01), (used, 0.9, 1.1)):
             assert least < (sizes[2_050] - sizes[1_950]) / (sizes[100] - sizes[0]) < most
-
-
-def _used(path: Path) -> int:
-    """Bytes of the pages that are in use."""
-    with sqlite3.connect(path) as connection:
-        [[pages]] = connection.execute("PRAGMA page_count").fetchall()
-        [[free]] = connection.execute("PRAGMA freelist_count").fetchall()
-        [[size]] = connection.execute("PRAGMA page_size").fetchall()
-    return int((pages - free) * size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from itertools import pairwise
 from pathlib import Path
@@ -121,3 +122,14 @@ class Counting:
     def one(self, name: str, /, **params: object) -> Any:
         self.rows += 1
         return self.tx.one(name, **params)
+
+
+def said(what: str, size: int) -> str:
+    """Text of a length, which no other text is like."""
+    return f"{what} {random.Random(what).randbytes(size // 2 + 1).hex()}"[:size]
+
+
+def pages_used(path: Path | str) -> int:
+    """Bytes of the pages that are in use."""
+    count, free, size = (_query(path, f"PRAGMA {name}")[0][0] for name in ("page_count", "freelist_count", "page_size"))
+    return int((count - free) * size)
