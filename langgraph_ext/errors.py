@@ -179,7 +179,8 @@ class CapabilityFailed(LangGraphExtError):
 class ConflictError(LangGraphExtError):
     """Somebody else was first, or what is stored says otherwise; what the call wanted to write was not written.
 
-    Codes: `thread_conflict` (another run has gone on from the checkpoint that this one had loaded),
+    Codes: `thread_conflict` (another run has gone on from the checkpoint that this one had loaded), `thread_deleted`
+    (what was to be written belongs to a thread, or a run, that was deleted),
     `task_identity_conflict` (a task was recorded in another namespace or under another path), `terminal_conflict`
     (the attempt has ended already, and otherwise), `terminal_mismatch` (the end that was handed over is not what it
     says, or not this attempt's), `attempt_mismatch` (who wants to act is no running attempt any more),
@@ -212,9 +213,9 @@ class NotFound(LangGraphExtError):
     """What was asked for is not there.
 
     Codes: `run_not_found`, `interrupt_not_found`, `attempt_not_found`, `effect_not_found`, `call_not_found` (the ledger
-    holds none of this name), `agent_run_not_found`, `operation_not_found` (nor does the engine), `release_not_found`
-    (this engine does not know what an agent run was started with), `script_exhausted` (in tests: a script has no step
-    for a call).
+    holds none of this name), `cursor_expired` (events behind the cursor were taken away; `details["oldest"]` is where
+    to read on), `agent_run_not_found`, `operation_not_found` (nor does the engine), `release_not_found` (this engine
+    does not know what an agent run was started with), `script_exhausted` (in tests: a script has no step for a call).
     """
 
     code = "not_found"

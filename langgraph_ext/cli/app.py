@@ -23,6 +23,7 @@ from langgraph_ext.cli.place import find, opened, run_id_of
 from langgraph_ext.cli.plain import plain
 from langgraph_ext.cli.printing import Printer, print_json
 from langgraph_ext.cli.questions import Questions, shown_by
+from langgraph_ext.cli.retention import backup, prune, sweep
 from langgraph_ext.cli.show import show
 from langgraph_ext.cli.story import effect_node
 from langgraph_ext.cli.told import event_line, run_lines
@@ -40,7 +41,8 @@ _PAGE = 1000
 """Events read at a time."""
 
 app = typer.Typer(
-    help="Look at the runs in a database of langgraph-ext, answer their questions, and crash your own in tests.",
+    help="Look at the runs in a database of langgraph-ext, answer their questions, take away what is old, and crash "
+    "your own in tests.",
     epilog="Exit status: 0 done; 1 something is wrong (verify, doctor, crash-test, demo); 2 not done, stderr says why.",
     no_args_is_help=True,
     add_completion=False,
@@ -252,5 +254,8 @@ app.command()(interrupts)
 app.command()(answer)
 app.command()(cancel)
 app.command()(steer)
+app.command()(prune)
+app.command()(sweep)
+app.command()(backup)
 app.command("crash-test")(crash_test)
 app.command()(demo)

@@ -20,6 +20,7 @@ from os import PathLike, fspath
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from langgraph_ext.database.appends import Append
+from langgraph_ext.database.backup import BackedUp, OnPages, back_up
 from langgraph_ext.database.connection import IN_MEMORY, Fsync, WriteConnection
 from langgraph_ext.database.lane import Backend, Lane
 from langgraph_ext.database.loops import Answer, on_a_loop
@@ -180,6 +181,29 @@ class Database:
             await self.aopen()
         result: R = await self._reading.run(partial(_call, fn, args, kwargs), then)
         return result
+
+    def backup(self, target: str | PathLike[str], *, on_progress: OnPages | None = None) -> BackedUp:
+        """Copy the database to a new file while others write to it; see backup.py.
+
+        Raises:
+            InvalidArgument: There is such a file, or the database is in memory.
+        """
+        self._lane.check()
+        self._lane.refuse_nested()
+        if not self._backend.reads_apart:
+            raise InvalidArgument("backup: a database in memory has no file to be copied; open one with a path")
+        self.open()
+        return back_up(self.name, fspath(target), on_progress=on_progress)
+
+    async def abackup(self, target: str | PathLike[str], *, on_progress: OnPages | None = None) -> BackedUp:
+        """As `backup`, in a thread of its own, which also calls `on_progress`."""
+        self._lane.check()
+        loop = asyncio.get_running_loop()
+        done = Answer(loop=loop)
+        work = partial(self.backup, target, on_progress=on_progress)
+        threading.Thread(target=answer, args=(loop, done, work), daemon=True).start()
+        made: BackedUp = await done
+        return made
 
     def open(self) -> None:
         """Open, create and migrate the file now rather than at the first use."""

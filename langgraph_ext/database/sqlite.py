@@ -30,7 +30,7 @@ _QUERY = attrgetter("query")
 Outcome = tuple[Any, BaseException | None]
 
 _JOINED = 256
-"""Most calls in one statement: each takes up to 16 of its parameters, of which SQLite allows 32,766."""
+"""Most calls in one statement: each takes up to 17 of its parameters, of which SQLite allows 32,766."""
 
 _REFUSED = (
     sqlite3.DataError,

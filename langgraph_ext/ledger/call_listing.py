@@ -9,7 +9,7 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import NotFound
 from langgraph_ext.ledger.budgets import limits_of
 from langgraph_ext.ledger.dimensions import Dimension, shown
-from langgraph_ext.ledger.rows import at_least, moment, run_named, text_or_none
+from langgraph_ext.ledger.rows import at_least, moment, run_named, text_or_none, thread_of
 from langgraph_ext.ledger.totals import Totals, totals_of
 from langgraph_ext.ledger.usage_records import CallRecord, CallStatus, Spent, Usage
 
@@ -69,15 +69,15 @@ def _calls(tx: Tx, *, run_id: str, after: str | None, limit: int) -> list[CallRe
             )
         last = found["started_us"], found["call_id"]
     rows = tx.all("model_calls_of_run", run=run["run"], started_us=last[0], call_id=last[1], size=limit)
-    return [_record(run["run_id"], row) for row in rows]
+    return [_record(run, row) for row in rows]
 
 
-def _record(run_id: str, row: Row) -> CallRecord:
+def _record(run: Row, row: Row) -> CallRecord:
     cost = row["cost_nusd"]
     return CallRecord(
         call_id=row["call_id"],
-        run_id=run_id,
-        thread_id=row["thread_id"],
+        run_id=run["run_id"],
+        thread_id=row["thread_id"] if run["deleted_thread"] is None else thread_of(run),
         checkpoint_ns=row["checkpoint_ns"],
         checkpoint_id=row["checkpoint_id"],
         task_id=row["task_id"],

@@ -13,9 +13,11 @@ from itertools import islice
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
+from langgraph_ext.ledger import horizon
 from langgraph_ext.ledger.node_paths import NodePaths, Stood
 from langgraph_ext.ledger.order import Shown, behind, cursor_of, keys_of_run, seen_up_to, shown_by
 from langgraph_ext.ledger.records import ErrorRecord, Event, VisitStatus
+from langgraph_ext.ledger.retained import shown_of, start_behind
 from langgraph_ext.ledger.rows import at_least, moment, run_named, text_or_none
 from langgraph_ext.ledger.visits import error_of
 
@@ -29,11 +31,12 @@ def ask_events(run_id: str | None, *, after: int, limit: int) -> Callable[[Tx], 
 
     Raises:
         InvalidArgument: `after` is negative, or `limit` below 1.
+        NotFound: When it is read: events behind `after` are gone (`cursor_expired`).
     """
     after, limit = at_least(0, after, "after"), at_least(1, limit, "limit")
     run_id = text_or_none(run_id, "run_id")
     if run_id is None:
-        return lambda tx: scan(tx, NodePaths(tx), after, limit).events
+        return lambda tx: scan(tx, NodePaths(tx), horizon.start_behind(tx, after), limit).events
     return partial(_page_of_run, run_id=run_id, after=after, limit=limit)
 
 
@@ -76,14 +79,17 @@ def scan(
 
 
 def _page_of_run(tx: Tx, run_id: str, after: int, limit: int) -> list[Event]:
-    paths = NodePaths(tx)
-    numbered = enumerate(keys_of_run(tx, run_named(tx, run_id)), start=1)
-    page = islice((each for each in numbered if each[1].cursor > after), limit)
+    paths, run = NodePaths(tx), run_named(tx, run_id)
+    after = start_behind(run, after)
+    page = islice((each for each in shown_of(run, keys_of_run(tx, run)) if each[1].cursor > after), limit)
     return [event_of(tx, paths, Shown(key.cursor, tx.one("log_get", seq=key.seq)), run_seq) for run_seq, key in page]
 
 
 def _errors(tx: Tx, run_id: str, after: int, limit: int) -> list[ErrorRecord]:
-    keys = keys_of_run(tx, run_named(tx, run_id), calls_only=True)
+    run = run_named(tx, run_id)
+    if after:
+        start_behind(run, after)
+    keys = keys_of_run(tx, run, calls_only=True)
     paths = NodePaths(tx)
     page = islice((key for key in keys if key.name in _ERRORS and key.cursor > after), limit)
     return [_error(paths, run_id, Shown(key.cursor, tx.one("log_get", seq=key.seq))) for key in page]
@@ -121,13 +127,14 @@ def event_of(tx: Tx, paths: NodePaths, shown: Shown, run_seq: int | None) -> Eve
     else:
         run = None if placed is None else placed.run
     stood = None if task_path is None else paths.stood(placed, task_path)
-    return _made(shown, run_seq, paths.run_id(run), task_id, stood, details)
+    return _made(shown, run_seq, paths.run_id(run), paths.name_of(row["thread_id"]), task_id, stood, details)
 
 
 def _made(
     shown: Shown,
     run_seq: int | None,
     run_id: str | None,
+    thread_id: str,
     task_id: str | None,
     stood: Stood | None,
     details: dict[str, object],
@@ -138,7 +145,7 @@ def _made(
         run_seq=run_seq,
         name=row["event"],
         run_id=run_id,
-        thread_id=row["thread_id"],
+        thread_id=thread_id,
         checkpoint_ns=row["checkpoint_ns"],
         checkpoint_id=row["checkpoint_id"],
         task_id=task_id,

@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 from langgraph_ext.database import Database, Row, Tx
 from langgraph_ext.database.watch import AsyncWatch, Watch, awatch, watch
 from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.ledger import horizon
 from langgraph_ext.ledger.events import Scan, event_of, scan
 from langgraph_ext.ledger.node_paths import NodePaths
 from langgraph_ext.ledger.order import Key, Shown, behind, keys_of_run, seen_up_to
 from langgraph_ext.ledger.records import Event, RunStatus
+from langgraph_ext.ledger.retained import shown_of, start_behind
 from langgraph_ext.ledger.rows import at_least, run_named, text_or_none
 from langgraph_ext.ledger.runs import is_apart
 
@@ -62,9 +64,11 @@ def advance(tx: Tx, following: Following) -> Stride:
     """Read on.
 
     Raises:
-        NotFound: There is no run of this name (`run_not_found`).
+        NotFound: There is no run of this name (`run_not_found`), or events that it was to be shown are gone
+            (`cursor_expired`).
     """
     if following.run_id is None:
+        following = replace(following, after=horizon.start_behind(tx, following.after))
         found = scan(tx, NodePaths(tx), following.after, _READ, most=_SCANNED)
         rest = replace(following, after=found.upto)
         return Stride(events=found.events, rest=rest, more=not found.at_end)
@@ -87,14 +91,17 @@ def from_now(tx: Tx, run_id: str) -> Following:
 def _begin(tx: Tx, following: Following) -> Following:
     """Find a run's events once; from here on the log is read behind them."""
     assert following.run_id is not None
-    found = keys_of_run(tx, run_named(tx, following.run_id))
-    ahead = tuple(each for each in enumerate(found, start=1) if each[1].cursor > following.after)
+    run = run_named(tx, following.run_id)
+    after, found = start_behind(run, following.after), list(shown_of(run, keys_of_run(tx, run)))
+    ahead = tuple(each for each in found if each[1].cursor > after)
     last = behind(tx.one("log_last")["seq"] or 0)
-    return replace(following, after=max(last, following.after), begun=True, ahead=ahead, run_seq=len(found))
+    run_seq = found[-1][0] if found else run["events_gone"]
+    return replace(following, after=max(last, after), begun=True, ahead=ahead, run_seq=run_seq)
 
 
 def _deliver(tx: Tx, following: Following) -> Stride:
     paths = NodePaths(tx)
+    _refuse_gone(tx, following, following.ahead[0][1].cursor - 1)
     now, later = following.ahead[:_READ], following.ahead[_READ:]
     rows = ((number, key.cursor, tx.maybe("log_get", seq=key.seq)) for number, key in now)
     events = [event_of(tx, paths, Shown(cursor, row), number) for number, cursor, row in rows if row is not None]
@@ -105,6 +112,7 @@ def _tail(tx: Tx, following: Following) -> Stride:
     run = tx.maybe("run_named", run_id=following.run_id)
     if run is None:
         return Stride(events=[], rest=None, more=False)  # its thread was deleted
+    _refuse_gone(tx, following, following.after)
     if is_apart(run):
         found = _own(tx, run, following.after)
     else:
@@ -121,6 +129,13 @@ def _own(tx: Tx, run: Row, after: int) -> Scan:
     paths = NodePaths(tx)
     events = [event_of(tx, paths, Shown(behind(row["seq"]), row), None) for row in rows]
     return Scan(events, events[-1].cursor if events else after, at_end=len(rows) < _READ)
+
+
+def _refuse_gone(tx: Tx, following: Following, after: int) -> None:
+    """Raise if events behind a cursor are gone that the follower was still to be shown."""
+    run = tx.maybe("run_named", run_id=following.run_id)
+    if run is not None:
+        start_behind(run, after)
 
 
 class Patience:

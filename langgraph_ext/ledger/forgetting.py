@@ -7,31 +7,53 @@ from collections.abc import Collection
 from langgraph_ext.database import Tx
 from langgraph_ext.ledger.agent_threads import beginning_of_keys, thread_of
 
-__all__ = ["forget_thread", "forget_undone"]
+__all__ = ["agent_roots_of", "forget_agent_rows", "forget_payloads", "forget_thread", "forget_undone"]
 
 
 def forget_thread(tx: Tx, thread_id: str) -> None:
     """Delete what the ledger's own tables hold of a thread, and all that is stored of its agent nodes' agent runs."""
-    beginning, end = beginning_of_keys(thread_id)
-    for root in tx.all("agent_roots_of_thread", thread_id=thread_id, beginning=beginning, end=end):
-        _forget_agent(tx, root["agent_run_id"])
-    tx.run("inbox_delete", thread_id=thread_id)
-    tx.run("requests_delete", thread_id=thread_id)
-    tx.run("memos_delete", thread_id=thread_id)
+    for root_id in agent_roots_of(tx, thread_id):
+        forget_agent_rows(tx, root_id)
+        tx.run("events_delete", thread_id=thread_of(root_id))
+        forget_thread(tx, thread_of(root_id))
+    _forget_asked(tx, thread_id)
     tx.run("model_calls_delete", thread_id=thread_id)
     tx.run("budget_delete", thread_id=thread_id)
     tx.run("slices_delete", thread_id=thread_id)
     if tx.run("runs_delete", thread_id=thread_id):  # the others belong to runs
-        tx.run("interrupts_delete", thread_id=thread_id)
-        tx.run("effect_uses_delete", thread_id=thread_id)
-        tx.run("effect_forks_delete", thread_id=thread_id)
-        tx.run("effects_delete", thread_id=thread_id)
-        tx.run("attempts_delete", thread_id=thread_id)
+        _forget_done(tx, thread_id)
         tx.run("visits_delete", thread_id=thread_id)
 
 
-def _forget_agent(tx: Tx, root_id: str) -> None:
-    """Delete a tree of agent runs. The engine's queries are there whether it was imported or not."""
+def forget_payloads(tx: Tx, thread_id: str) -> None:
+    """Delete, of a thread's runs, what holds payloads, and what no run needs that has ended for good."""
+    _forget_asked(tx, thread_id)
+    _forget_done(tx, thread_id)
+
+
+def _forget_asked(tx: Tx, thread_id: str) -> None:
+    tx.run("inbox_delete", thread_id=thread_id)
+    tx.run("requests_delete", thread_id=thread_id)
+    tx.run("memos_delete", thread_id=thread_id)
+
+
+def _forget_done(tx: Tx, thread_id: str) -> None:
+    tx.run("interrupts_delete", thread_id=thread_id)
+    tx.run("effect_uses_delete", thread_id=thread_id)
+    tx.run("effect_forks_delete", thread_id=thread_id)
+    tx.run("effects_delete", thread_id=thread_id)
+    tx.run("attempts_delete", thread_id=thread_id)
+
+
+def agent_roots_of(tx: Tx, thread_id: str) -> list[str]:
+    """The agent runs that the agent nodes of a thread have started. The engine's queries are there in any case."""
+    beginning, end = beginning_of_keys(thread_id)
+    roots = tx.all("agent_roots_of_thread", thread_id=thread_id, beginning=beginning, end=end)
+    return [root["agent_run_id"] for root in roots]
+
+
+def forget_agent_rows(tx: Tx, root_id: str) -> None:
+    """Delete a tree of agent runs; not the run that it is in the ledger."""
     tx.run("agent_request_forget", root_id=root_id)
     tx.run("agent_member_forget", root_id=root_id)  # found by its batch
     tx.run("agent_batch_forget", root_id=root_id)
@@ -42,9 +64,6 @@ def _forget_agent(tx: Tx, root_id: str) -> None:
     tx.run("agent_task_forget", root_id=root_id)
     tx.run("agent_commit_forget", root_id=root_id)
     tx.run("agent_run_forget", root_id=root_id)
-    own_thread = thread_of(root_id)
-    tx.run("events_delete", thread_id=own_thread)
-    forget_thread(tx, own_thread)
 
 
 def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:

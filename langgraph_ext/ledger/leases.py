@@ -43,7 +43,7 @@ __all__ = [
     "holder",
     "left_epoch",
     "lost",
-    "refuse_other_process",
+    "refuse_held",
     "release",
     "renew",
     "take",
@@ -189,14 +189,14 @@ def cap(tx: Tx, thread_id: str, *, now_us: int) -> bool:
     return tx.run("lease_cap", thread_id=thread_id, now_us=now_us) == 1
 
 
-def refuse_other_process(tx: Tx, thread_id: str, *, now_us: int) -> None:
-    """For who does to a thread what its holder must not meet, and has no lease: only this process's may be live.
+def refuse_held(tx: Tx, thread_id: str, *, now_us: int) -> None:
+    """For who does to a thread what its holder must not meet, and has no lease himself: none may be live.
 
     Raises:
-        LeaseError: An owner in another process holds it (`thread_busy`).
+        LeaseError: Somebody holds it, in this process or in another (`thread_busy`).
     """
     lease = holder(tx, thread_id, now_us=now_us)
-    if lease is not None and not lease.owner.is_neighbour(Owner.here("")):
+    if lease is not None:
         _busy(lease, now_us)
 
 

@@ -13,6 +13,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 from langgraph_ext.database import Closing, Database, open_database
+from langgraph_ext.database.backup import BackedUp, OnPages
 from langgraph_ext.ledger import answers as saying
 from langgraph_ext.ledger import (
     attempt_listing,
@@ -512,6 +513,24 @@ class RunLedger(Spending, Closing):
         return following.afollow(self.database, begin, patience)
 
     # -- soundness
+
+    def backup(self, path: str | PathLike[str], *, on_progress: OnPages | None = None) -> BackedUp:
+        """Copy the whole database, checkpoints and all, to a new file, while others write to it.
+
+        The file appears when it is complete, synced and found to be sound; another one is never replaced.
+
+        Args:
+            path: Where to; there must be no such file.
+            on_progress: Called with how many of its pages are copied, and of how many.
+
+        Raises:
+            InvalidArgument: There is such a file, or the database is in memory.
+        """
+        return self.database.backup(path, on_progress=on_progress)
+
+    async def abackup(self, path: str | PathLike[str], *, on_progress: OnPages | None = None) -> BackedUp:
+        """As `backup`; `on_progress` is called in another thread."""
+        return await self.database.abackup(path, on_progress=on_progress)
 
     def verify(self, run_id: str | None = None) -> list[Finding]:
         """What should not be so; an empty list when all is sound.

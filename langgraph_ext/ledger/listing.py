@@ -74,15 +74,25 @@ def ask_runs(
 
 def _runs(tx: Tx, *, thread_id: str | None, status: RunStatus | None, before: str | None, size: int) -> list[Run]:
     below = GREATEST if before is None else run_named(tx, before)["run"]
-    if thread_id is not None and status is not None:
-        rows = tx.all("runs_page_of_thread_with_status", thread_id=thread_id, status=status, before=below, size=size)
-    elif thread_id is not None:
-        rows = tx.all("runs_page_of_thread", thread_id=thread_id, before=below, size=size)
+    if thread_id is not None:
+        rows = _runs_of_thread(tx, thread_id, status, below, size)
     elif status is not None:
         rows = tx.all("runs_page_with_status", status=status, before=below, size=size)
     else:
         rows = tx.all("runs_page", before=below, size=size)
     return [run_record(row) for row in rows]
+
+
+def _runs_of_thread(tx: Tx, thread_id: str, status: RunStatus | None, below: int, size: int) -> list[Row]:
+    """A page of them; those that are left of deleted threads of that name come behind, as they are older."""
+    where = {"thread_id": thread_id, "before": below, "size": size}
+    if status is None:
+        rows = tx.all("runs_page_of_thread", **where)
+    else:
+        rows = tx.all("runs_page_of_thread_with_status", **where, status=status)
+    if len(rows) < size:
+        rows += tx.all("runs_page_of_deleted", **{**where, "size": size - len(rows)}, status=status)
+    return rows
 
 
 def ask_interrupts(

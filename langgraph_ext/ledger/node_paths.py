@@ -14,7 +14,10 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger.records import VisitKind
 from langgraph_ext.ledger.task_paths import task_of
 
-__all__ = ["NodePaths", "Placed", "Stood"]
+__all__ = ["KEPT", "NodePaths", "Placed", "Stood"]
+
+KEPT = "kept:"
+"""How the names begin under which deleted threads are kept (keeping.py). A thread may be called so, too."""
 
 UNKNOWN = "?"
 """Stands in a node path for a name that is not known."""
@@ -51,6 +54,7 @@ class NodePaths:
         self._tx = tx
         self._placed: dict[tuple[str, str, str], Placed | None] = {}
         self._names: dict[int, str | None] = {}
+        self._threads: dict[str, str] = {}
 
     def placed(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> Placed | None:
         """The checkpoint; None if it, or the root checkpoint above it, is not stored."""
@@ -78,6 +82,16 @@ class NodePaths:
             row = tx.maybe("run_get", run=run)
             self._names[run] = None if row is None else row["run_id"]
         return self._names[run]
+
+    def name_of(self, thread_id: str) -> str:
+        """What a thread is called; of one that was deleted, and of which the ledger was kept, what it was called."""
+        if not thread_id.startswith(KEPT):
+            return thread_id
+        if thread_id not in self._threads:
+            tx = self._tx
+            row = tx.maybe("kept_name", kept_id=thread_id)
+            self._threads[thread_id] = thread_id if row is None else row["thread_id"]
+        return self._threads[thread_id]
 
     def task_path(self, thread_id: str, checkpoint_ns: str, checkpoint_id: str, task_id: str) -> str | None:
         """The task path of a task that has made a call."""

@@ -214,6 +214,8 @@ class Run:
     parent_run_id: str | None = None
     """Of a child run: the run whose attempt has started it."""
     parent_attempt_id: str | None = None
+    thread_deleted: bool = False
+    """Whether its thread was deleted, and the ledger was kept: then it has neither questions nor effects any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

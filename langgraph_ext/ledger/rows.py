@@ -10,7 +10,7 @@ from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.errors import InvalidArgument, NotFound
 from langgraph_ext.ledger.records import Run, RunStatus
 
-__all__ = ["at_least", "moment", "one_of", "run_named", "run_record", "text_or_none"]
+__all__ = ["at_least", "moment", "one_of", "run_named", "run_record", "text_or_none", "thread_of"]
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -43,11 +43,17 @@ def run_named(tx: Tx, run_id: str) -> Row:
     return row
 
 
+def thread_of(run: Row) -> str:
+    """What a run's thread is called, or was before it was deleted."""
+    name: str = run["deleted_thread"] or run["thread_id"]
+    return name
+
+
 def run_record(row: Row) -> Run:
     """A run as it is given out."""
     return Run(
         run_id=row["run_id"],
-        thread_id=row["thread_id"],
+        thread_id=thread_of(row),
         status=RunStatus(row["status"]),
         fork_of=row["fork_of"],
         first_checkpoint_id=row["first_id"],
@@ -65,6 +71,7 @@ def run_record(row: Row) -> Run:
         active_seconds=None if row["active_us"] is None else row["active_us"] / 1e6,
         parent_run_id=row["parent_id"],
         parent_attempt_id=row["parent_attempt"],
+        thread_deleted=row["deleted_thread"] is not None,
     )
 
 

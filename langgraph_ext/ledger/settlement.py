@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from langgraph_ext import canonical
 from langgraph_ext.database import AppTx, Tx
 from langgraph_ext.errors import ConflictError
-from langgraph_ext.ledger import leases, runs
+from langgraph_ext.ledger import leases, runs, tombstones
 from langgraph_ext.ledger.attempts import Attempt, AttemptStatus, append_attempt_event, cancel_paused, find, may_move
 from langgraph_ext.ledger.inside import NOTHING, Inside
 from langgraph_ext.ledger.task_paths import is_run_by
@@ -190,6 +190,7 @@ def _checked(tx: Tx, staged: Staged) -> End | None:
     target = _outcome_of(staged)
     attempt = find(tx, staged.attempt_id)
     if attempt is None:
+        tombstones.refuse_missing(tx, staged.key.thread_id, staged.key.checkpoint_id)
         _mismatch(staged, "nobody began this attempt")
     if staged.key != (attempt.thread_id, attempt.checkpoint_id, attempt.task_id, attempt.ordinal):
         _mismatch(staged, f"the attempt is one of task {attempt.task_id!r} at {attempt.checkpoint_id!r}")

@@ -41,7 +41,7 @@ def _look(tx: Tx, run_id: str, now_us: int) -> Seen:
     keys = keys_of_run(tx, run)
     return Seen(
         run=run_record(run),
-        cursor=keys[-1].cursor if keys else 0,
+        cursor=max(keys[-1].cursor if keys else 0, run["gone_upto"]),
         visits=Counter(visit.status for visit in visits_of(tx, run, keys=keys)),
         usage=usage_of(tx, run, now_us=now_us),
         pending=pending_of(tx, run),

@@ -1,5 +1,8 @@
 """Verification: what should not be so, found by reading everything once, in pages.
 
+What retention has taken away is not missed: a run says whether events of it are gone (retained.py), and what an attempt
+has given back is empty once its checkpoint was pruned.
+
 Each page is a snapshot of its own, and what is compared stands in one page; so a database that is being written to
 gives no false findings, and one of any size needs no more memory than a page and what was found.
 
@@ -10,6 +13,8 @@ gives no false findings, and one of any size needs no more memory than a page an
     run_started_twice         a run with several of them
     run_succeeded_twice       a run with several successful ends
     run_status                a run's status is not what its last event says
+    run_events_gone           a run has lost events, and does not say how many, or up to where
+    run_left                  a run that was kept when its thread was deleted is open
     interrupt_open            a run has ended and a question of it is pending
     interrupt_missing         a run is paused and no question of it is pending
     attempt_paused            a run has ended and an attempt of it waits for an answer
@@ -124,7 +129,7 @@ def _of_run(tx: Tx, run: Row) -> Iterator[Finding]:
     run_id, status = run["run_id"], RunStatus(run["status"])
     events = {row["event"]: row for row in tx.all("verify_run_events", run=run["run"])}
     counts = {event: row["number"] for event, row in events.items()}
-    if counts.get("run.started", 0) != 1:
+    if counts.get("run.started", 0) != 1 and ("run.started" in counts or not run["gone_upto"]):
         code = "run_started_twice" if "run.started" in counts else "run_not_started"
         yield Finding(
             code=code, run_id=run_id, message=f"run {run_id!r} has {counts.get('run.started', 0)} run.started"
@@ -147,22 +152,28 @@ def _of_run(tx: Tx, run: Row) -> Iterator[Finding]:
     if status is RunStatus.PAUSED and not pending and not is_apart(run):  # what an agent asks is the engine's
         message = f"run {run_id!r} is paused, and none of its questions is pending"
         yield Finding(code="interrupt_missing", run_id=run_id, message=message)
-    for code, message in (*_of_effects(tx, run["run"]), *calls_of_run(tx, run["run"])):
+    if (run["gone_upto"] > 0) != (run["events_gone"] > 0):
+        message = f"run {run_id!r} has lost {run['events_gone']} events, up to the cursor {run['gone_upto']}"
+        yield Finding(code="run_events_gone", run_id=run_id, message=message)
+    if run["deleted_thread"] is not None and not status.ended:
+        message = f"run {run_id!r} is {status}, and its thread {run['deleted_thread']!r} was deleted"
+        yield Finding(code="run_left", run_id=run_id, message=message)
+    for code, message in (*_of_effects(tx, run), *calls_of_run(tx, run["run"])):
         yield Finding(code=code, run_id=run_id, message=message)
 
 
-def _of_effects(tx: Tx, run: int) -> Iterator[tuple[str, str]]:
-    """The effects of a run, beside what its events tell of them."""
-    effects = tx.all("verify_effects_of_run", run=run)
+def _of_effects(tx: Tx, run: Row) -> Iterator[tuple[str, str]]:
+    """The effects of a run, beside what its events tell of them, as far as those are there."""
+    effects = tx.all("verify_effects_of_run", run=run["run"])
     last: dict[str, str | None] = {}
-    for row in tx.all("verify_effect_events", run=run) if effects else ():
+    for row in tx.all("verify_effect_events", run=run["run"]) if effects else ():
         details = canonical.decode((row["details"] or "{}").encode())
         last[details.get("effect_id")] = status_after(row["event"], details)
     for effect in effects:
         named, told = f"effect {effect['effect_id']!r}", last.get(effect["effect_id"])
         if not effect["has_attempt"]:
             yield "effect_attempt", f"{named} belongs to attempt {effect['attempt_id']!r}, which is not there"
-        if told != effect["status"]:
+        if told != effect["status"] and (told is not None or not run["gone_upto"]):
             yield "effect_status", f"{named} is {effect['status']}, and by its last event it is {told or 'not begun'}"
 
 
@@ -275,7 +286,7 @@ def _of_attempt(row: Row) -> Iterator[tuple[str, str]]:
         return
     if canonical.digest(marker) != row["digest"]:
         yield "attempt_marker", "has a marker that its digest was not made of"
-    elif row["writes"] is not None and _named_writes(marker) != canonical.digest(row["writes"]):
+    elif row["writes"] and _named_writes(marker) != canonical.digest(row["writes"]):
         yield "attempt_writes", "has writes that its marker does not name"
 
 

@@ -18,7 +18,7 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger.node_paths import NodePaths, Stood
 from langgraph_ext.ledger.order import Key, calls_of_run, keys_of_run
 from langgraph_ext.ledger.records import Visit, VisitStatus
-from langgraph_ext.ledger.rows import at_least, moment, one_of, run_named, text_or_none
+from langgraph_ext.ledger.rows import at_least, moment, one_of, run_named, text_or_none, thread_of
 from langgraph_ext.ledger.visit_rows import numbered_in
 
 __all__ = ["ask_visits", "error_of", "inherited_places", "visits_of"]
@@ -118,12 +118,12 @@ def visits_of(tx: Tx, run: Row, *, inherited: bool = False, keys: Sequence[Key] 
         for owner, checkpoint_ids in inherited_places(tx, run):
             theirs = (key for id in checkpoint_ids for key in sorted(calls_of_run(tx, owner, id, id)))
             for _, tally in _tallies(tx, paths, theirs, numbered_in(tx, owner["run"])):
-                yield _visit(owner["run_id"], tally, transition=0, inherited=True)
+                yield _visit(owner, tally, transition=0, inherited=True)
     if keys is None:
         keys = keys_of_run(tx, run, calls_only=True)
     calls = (key for key in keys if key.name.startswith("visit."))
     for transition, tally in _tallies(tx, paths, calls, numbered_in(tx, run["run"])):
-        yield _visit(run["run_id"], tally, transition=transition, inherited=False)
+        yield _visit(run, tally, transition=transition, inherited=False)
 
 
 def error_of(call: Row) -> tuple[str | None, str | None]:
@@ -161,11 +161,11 @@ def _tallies(
     return enumerate(found.values(), start=1)
 
 
-def _visit(run_id: str, tally: Tally, *, transition: int, inherited: bool) -> Visit:
+def _visit(run: Row, tally: Tally, *, transition: int, inherited: bool) -> Visit:
     first, stood = tally.first, tally.stood
     return Visit(
-        run_id=run_id,
-        thread_id=first["thread_id"],
+        run_id=run["run_id"],
+        thread_id=thread_of(run),
         checkpoint_ns=first["checkpoint_ns"],
         checkpoint_id=first["checkpoint_id"],
         task_id=first["task_id"],

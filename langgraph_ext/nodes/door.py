@@ -15,7 +15,7 @@ from langgraph.errors import ParentCommand
 
 from langgraph_ext.database import Tx
 from langgraph_ext.errors import AdmissionError, BudgetExhausted, LangGraphExtError, RecoveryRequired
-from langgraph_ext.ledger import admission, attempts, leases, notices
+from langgraph_ext.ledger import admission, attempts, leases, notices, tombstones
 from langgraph_ext.ledger.admission import Admitted, Entry, Finished, Mistaken, NotStored, Refused
 from langgraph_ext.ledger.attempts import EffectClass, Part
 from langgraph_ext.ledger.encoded import value_of
@@ -245,10 +245,11 @@ def _entry(caller: _Caller, staged: Sequence[Staged]) -> Entry:
 def _look(tx: Tx, caller: _Caller) -> NotStored | Sequence[Part]:
     """What is not stored yet, else the parts of the task.
 
-    Where its put has failed, or the thread is lost, who waits would wait in vain.
+    Where its put has failed, or the thread is lost or was deleted, who waits would wait in vain.
 
     Raises:
         LangGraphExtError: What its put has raised; around another error, an AdmissionError (`checkpoint_not_stored`).
+        ConflictError: The checkpoint was deleted with its thread (`thread_deleted`).
         LeaseError: The thread is another's by now (`lease_lost`).
     """
     place = caller.place
@@ -260,6 +261,7 @@ def _look(tx: Tx, caller: _Caller) -> NotStored | Sequence[Part]:
     why = place.saver.unstored.why(place.config, missing.anchor[0])
     if why is not None:
         raise why if isinstance(why, LangGraphExtError) else _not_saved(place, missing, why)
+    tombstones.refuse_missing(tx, place.thread_id, missing.anchor[1])
     if caller.invocation is not None and caller.invocation.lease is not None:
         leases.check(tx, place.thread_id, caller.invocation.lease.epoch)
     return missing

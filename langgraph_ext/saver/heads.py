@@ -17,9 +17,10 @@ from langchain_core.runnables import RunnableConfig
 
 from langgraph_ext.database import Tx
 from langgraph_ext.errors import ConflictError
+from langgraph_ext.ledger import tombstones
 from langgraph_ext.saver import host
 
-__all__ = ["Superseded", "is_guarded", "refuse_a_second_child"]
+__all__ = ["Superseded", "is_guarded", "refuse_a_second_child", "refuse_an_orphan"]
 
 
 class Superseded(str):
@@ -76,3 +77,14 @@ def refuse_a_second_child(tx: Tx, thread_id: str, checkpoint_id: str, parent_id:
         code="thread_conflict",
         details={"thread_id": thread_id, "parent_id": parent_id, "other_id": found["checkpoint_id"]},
     )
+
+
+def refuse_an_orphan(tx: Tx, thread_id: str, checkpoint_id: str, parent_id: str) -> None:
+    """Raise if a running graph goes on from a checkpoint that was deleted, with its run, say. The same again may come.
+
+    Raises:
+        ConflictError: It does (`thread_deleted`).
+    """
+    where = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": checkpoint_id}
+    if tx.maybe("place_get", **where) is None:
+        raise tombstones.deleted(thread_id, checkpoint_id, parent_id=parent_id)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from langgraph_ext.database import Tx
-from langgraph_ext.errors import InvalidArgument, StoreError
+from langgraph_ext.errors import InvalidArgument, NotFound, StoreError
 from langgraph_ext.ledger import RunLedger
 from langgraph_ext.ledger.order import behind
 from langgraph_ext.ledger.records import Event
@@ -67,7 +67,7 @@ class Observer:
     def tell(self, ledger: RunLedger) -> None:
         """Tell of what was committed since. If another call is telling, that one tells of this too."""
         assert self._cursor is not None, "begin comes first"
-        with _reading(), self._turn() as is_mine:
+        with self._reading(), self._turn() as is_mine:
             while is_mine and self._is_asked():
                 while events := ledger.events(after=self._cursor, limit=_PAGE):
                     self._tell_each(events)
@@ -75,7 +75,7 @@ class Observer:
     async def atell(self, ledger: RunLedger) -> None:
         """As `tell`."""
         assert self._cursor is not None, "begin comes first"
-        with _reading(), self._turn() as is_mine:
+        with self._reading(), self._turn() as is_mine:
             while is_mine and self._is_asked():
                 while events := await ledger.aevents(after=self._cursor, limit=_PAGE):
                     self._tell_each(events)
@@ -84,6 +84,21 @@ class Observer:
         with self._mutex:
             if self._cursor is None:
                 self._cursor = cursor
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """The events could not be read: the call that committed has succeeded, and the next one tells of them.
+
+        Of those that were taken away before it could (horizon.py), nobody does.
+        """
+        try:
+            yield
+        except StoreError as error:
+            _LOGGER.error("observer: events could not be read: %s", error.code)
+        except NotFound as error:
+            with self._mutex:
+                self._cursor = int(str(error.details["oldest"]))
+            _LOGGER.error("observer: events up to cursor %d are gone, and it is not told of them", self._cursor)
 
     @contextmanager
     def _turn(self) -> Iterator[bool]:
@@ -118,15 +133,6 @@ class Observer:
             self._on_error(event, error)
         except Exception as failed:  # noqa: BLE001 - what was committed is the caller's, whatever they do
             _log(event, failed)
-
-
-@contextmanager
-def _reading() -> Iterator[None]:
-    """The events could not be read: the call that committed has succeeded, and the next one tells of them."""
-    try:
-        yield
-    except StoreError as error:
-        _LOGGER.error("observer: events could not be read: %s", error.code)
 
 
 def _last(tx: Tx) -> int:

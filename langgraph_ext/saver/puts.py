@@ -17,7 +17,7 @@ from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
 from langgraph_ext.database import Append, Row, Tx
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger import calls, control, runs
+from langgraph_ext.ledger import calls, control, runs, tombstones
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.requests import Request
 from langgraph_ext.saver import fields, growth, host, values
@@ -26,7 +26,7 @@ from langgraph_ext.saver.config import Address, encode_metadata, text
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.fences import fence
 from langgraph_ext.saver.growing import NOTHING
-from langgraph_ext.saver.heads import is_guarded, refuse_a_second_child
+from langgraph_ext.saver.heads import is_guarded, refuse_a_second_child, refuse_an_orphan
 from langgraph_ext.saver.reading import Sources
 from langgraph_ext.saver.recent import NO_RUN, RecentPut
 from langgraph_ext.saver.retention import rehome
@@ -46,6 +46,8 @@ class Put(NamedTuple):
 
     epoch: int | None
     """Under which epoch it is made (fences.py)."""
+    life: int | None
+    """In which life of its thread its invocation began (lives.py); None if that is not known."""
     columns: Columns
     """Those that do not depend on the parent."""
     config: RunnableConfig
@@ -92,6 +94,7 @@ class Whole(NamedTuple):
     step: runs.Step | None
     rouses: bool
     epoch: int | None
+    life: int | None
     append: None = None
 
 
@@ -110,6 +113,7 @@ def prepare(
     dumps: values.Dumps,
     stored_us: int,
     request: Request | None = None,
+    life: int | None = None,
 ) -> Below | Whole:
     """Check and encode a checkpoint, in the caller's thread.
 
@@ -127,6 +131,7 @@ def prepare(
         dumps: The serde's encoder.
         stored_us: When: microseconds since the epoch, UTC.
         request: What a run begins with that it begins.
+        life: In which life of its thread its invocation began (lives.py); None if that is not known.
 
     Raises:
         InvalidArgument: Metadata, versions or names cannot be stored.
@@ -167,7 +172,7 @@ def prepare(
         request=request,
         epoch=epoch,
     )
-    put = Put(step, epoch, columns, config, metadata, refuses, not goes_on, own_fields, packed)
+    put = Put(step, epoch, life, columns, config, metadata, refuses, not goes_on, own_fields, packed)
     planned = None if parent is None else _below(put, parent, bodies)
     return planned or whole(put, dumps)
 
@@ -197,7 +202,7 @@ def _below(put: Put, parent: RecentPut, bodies: Bodies) -> Below | None:
         return None
     stored, row = _laid_out(columns, layout, base)
     row["body"], row["parent_places"] = fields.encode_fields(held, apart), parent.encoded
-    row["epoch"] = put.epoch
+    row["epoch"], row["life"] = put.epoch, put.life
     # The key: the second of two has to see the first.
     append = Append("put_append", row, stored, key) if put.step is None and not large else None
     return Below(append, row, stored, put, base, packed, parent, inherits_base, large, grown)
@@ -229,7 +234,7 @@ def whole(put: Put, dumps: values.Dumps) -> Whole:
         packed = packed._replace(base=fields.encode_base(base))
     body = fields.encode_fields(held, None if base is None else fields.NOTHING)
     step = put.step or step_of(columns)  # what was remembered of its run may be over
-    return Whole({**columns, "body": body}, packed, base, _is_guarded(put), step, put.rouses, put.epoch)
+    return Whole({**columns, "body": body}, packed, base, _is_guarded(put), step, put.rouses, put.epoch, put.life)
 
 
 def again(planned: Below | Whole, dumps: values.Dumps) -> Whole:
@@ -275,13 +280,17 @@ def _store_below(tx: Tx, planned: Below, early: Early | None) -> RecentPut | Non
 
 
 def _store_whole(tx: Tx, planned: Whole, early: Early | None) -> RecentPut:
-    columns, packed, base, guarded, step, _, epoch, _ = planned
+    columns, packed, base, guarded, step, _, epoch, life, _ = planned
     checkpoint_id, parent_id = columns["checkpoint_id"], columns["parent_id"]
     fence(tx, columns["thread_id"], epoch, now_us=columns["stored_us"])
-    if guarded:
-        refuse_a_second_child(tx, columns["thread_id"], checkpoint_id, parent_id)
+    at = columns["thread_id"], columns["checkpoint_ns"], checkpoint_id
+    tombstones.refuse_put(tx, *at, parent_id, columns["root_id"], life=life)
     where = _where(columns)
     found = None if parent_id is None else _places_of(tx, where, parent_id)
+    if guarded:
+        refuse_a_second_child(tx, columns["thread_id"], checkpoint_id, parent_id)
+        if parent_id is not None and found is None:
+            refuse_an_orphan(tx, columns["thread_id"], checkpoint_id, parent_id)
     parent = values.decode_places(found) if found else None
     grown, tails = growth.within(tx, where, values.large_in(packed), parent)
     layout = values.lay_out(packed, checkpoint_id, parent_id, parent, grown=grown)

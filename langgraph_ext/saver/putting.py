@@ -21,6 +21,7 @@ from langgraph_ext.saver.bodies import Bodies
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
+from langgraph_ext.saver.lives import Lives
 from langgraph_ext.saver.recent import RecentPut
 from langgraph_ext.saver.settling import Settling
 from langgraph_ext.saver.staging import beside
@@ -35,6 +36,7 @@ class Putting(Attaching, Settling):
     concurrency: str
     entries: Entries
     early: Early
+    lives: Lives
 
     def _put(
         self,
@@ -117,6 +119,7 @@ class Putting(Attaching, Settling):
             epoch=epoch_of_put(invocation, address, metadata) if from_graph else None,
             request=(self._request_of_put(invocation, config, address, checkpoint, metadata) if from_graph else None),
             bodies=self.bodies,
+            life=self.lives.of(config, address.thread_id),
             dumps=self.serde.dumps_typed,
             stored_us=self.database.clock_us(),
         )

@@ -15,6 +15,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
+from langgraph_ext.ledger import tombstones
 from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address, config_of
 from langgraph_ext.saver.fields import decode_fields
@@ -23,7 +24,7 @@ from langgraph_ext.saver.heads import Superseded
 from langgraph_ext.saver.strands import Strands
 from langgraph_ext.saver.writes import LargeWrites, merge, taken_answers
 
-__all__ = ["Sources", "Stored", "decode", "fetch", "with_parts"]
+__all__ = ["Sources", "Stored", "decode", "fetch", "load", "with_parts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,11 @@ def fetch(tx: Tx, address: Address) -> Stored | None:
     named = {"thread_id": address.thread_id, "parent_id": address.checkpoint_id}
     child = tx.maybe("place_child", **named, checkpoint_id="")
     return stored if child is None else replace(stored, superseded=True)
+
+
+def load(tx: Tx, address: Address) -> tuple[Stored | None, int]:
+    """As `fetch`, with the life that the thread is in (lives.py)."""
+    return fetch(tx, address), tombstones.life_of(tx, address.thread_id)
 
 
 def with_parts(tx: Tx, row: Row, sources: Sources) -> Stored:

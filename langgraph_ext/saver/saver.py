@@ -37,12 +37,14 @@ from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
 from langgraph_ext.saver.failed import Failed
 from langgraph_ext.saver.identity import Seen
+from langgraph_ext.saver.lives import Lives
 from langgraph_ext.saver.loops import Loops
 from langgraph_ext.saver.observers import OnEvent, OnObserverError, observer_of
 from langgraph_ext.saver.putting import Putting
 from langgraph_ext.saver.recent import Recent
 from langgraph_ext.saver.removal import Removal
 from langgraph_ext.saver.staging import Staging
+from langgraph_ext.saver.sweeps import Sweeps
 from langgraph_ext.saver.timeouts import Timeouts
 from langgraph_ext.saver.unstored import Unstored
 from langgraph_ext.saver.versions import Version, next_version
@@ -53,7 +55,7 @@ __all__ = ["LedgerSaver"]
 Concurrency = Literal["refuse", "allow"]
 
 
-class LedgerSaver(Removal, Putting, Writing, Closing):
+class LedgerSaver(Removal, Sweeps, Putting, Writing, Closing):
     """A checkpointer on a SQLite file, for sync and async graphs alike.
 
     A call that returned is committed, and with `fsync="full"` synced to disk. A call that failed left nothing behind.
@@ -104,6 +106,7 @@ class LedgerSaver(Removal, Putting, Writing, Closing):
         self.renewal = Renewal(self.database)
         self.holds = Holds(self.renewal)
         self.loops = Loops()
+        self.lives = Lives()
         self.bodies = Bodies(growing_memory_bytes)
         self.entries = Entries()
         self.recent = Recent()
@@ -249,8 +252,7 @@ class LedgerSaver(Removal, Putting, Writing, Closing):
         address = address_of(config, method="get_tuple")
         self.loops.loaded(address.thread_id, address.checkpoint_ns, host.around_loop(config))
         invocation = self._bind(config, address)
-        stored = self.database.read(reading.fetch, address)
-        found = self._decode(stored, config, address) if stored else None
+        found = self._loaded(config, address, self.database.read(reading.load, address))
         if invocation is not None:
             self.attached.add(invocation, _id_of(found))
         return found
@@ -260,9 +262,7 @@ class LedgerSaver(Removal, Putting, Writing, Closing):
         address = address_of(config, method="get_tuple")
         self.loops.loaded(address.thread_id, address.checkpoint_ns, host.around_loop(config))
         invocation = await self._abind(config, address)
-        found = await self.database.aread_then(
-            lambda stored: self._decode(stored, config, address) if stored else None, reading.fetch, address
-        )
+        found = await self.database.aread_then(partial(self._loaded, config, address), reading.load, address)
         if invocation is not None:
             self.attached.add(invocation, _id_of(found))
         return found
@@ -335,6 +335,13 @@ class LedgerSaver(Removal, Putting, Writing, Closing):
         return next_version(current)
 
     # -- what both forms share
+
+    def _loaded(
+        self, config: RunnableConfig, address: Address, loaded: tuple[reading.Stored | None, int]
+    ) -> CheckpointTuple | None:
+        stored, life = loaded
+        self.lives.loaded(config, address.thread_id, address.checkpoint_ns, life)
+        return self._decode(stored, config, address) if stored else None
 
     def _decode(self, stored: reading.Stored, config: RunnableConfig, address: Address) -> CheckpointTuple:
         given = config if address.checkpoint_id is not None else None

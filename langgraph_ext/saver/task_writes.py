@@ -11,7 +11,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph_ext import canonical
 from langgraph_ext.database import Append, Tx
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger import attempts, calls
+from langgraph_ext.ledger import attempts, calls, tombstones
 from langgraph_ext.ledger.task_paths import is_send
 from langgraph_ext.saver import facts, growth, host, values
 from langgraph_ext.saver.bodies import Bodies, Known
@@ -50,6 +50,8 @@ class TaskWrites(NamedTuple):
     """Under which epoch it is stored; None if under no lease."""
     regular: bool
     """Whether it holds no error, interrupt, answer or scheduled task."""
+    life: int | None = None
+    """In which life of its thread its invocation began; None if that is not known."""
     large: Large | None = None
     """Its large values, if some may go to strands."""
     timed_out: tuple[str, ...] = ()
@@ -71,6 +73,7 @@ def prepare(
     stored_us: int,
     started_us: int | None = None,
     timed_out: tuple[str, ...] = (),
+    life: int | None = None,
 ) -> TaskWrites:
     """Check and encode, in the caller's thread.
 
@@ -88,6 +91,7 @@ def prepare(
         stored_us: When: microseconds since the epoch, UTC.
         started_us: When the task began, if that is known.
         timed_out: Attempts of the task that were cancelled by the timeout which they tell of.
+        life: In which life of its thread their invocation began (lives.py); None if that is not known.
 
     Raises:
         InvalidArgument: The config names no checkpoint, or a name cannot be stored.
@@ -116,15 +120,18 @@ def prepare(
         "details": None if started_us is None else f'{{"started_us":{started_us}}}',
         "event": event,
         "epoch": epoch,
+        "life": life,
         "stored_us": stored_us,
         "body": body,
         "data": data,
     }
     if not writes:
-        return TaskWrites(None, None, None, epoch, regular)
+        return TaskWrites(None, None, None, epoch, regular, life)
     if not from_graph or (regular and not seen.elsewhere(address, task_id, task_path)):
-        append = Append("call_append", row) if epoch is None else Append("call_append_fenced", row, stored=True)
-        return TaskWrites(append if laid is None else None, row, None, epoch, regular, large=laid)
+        append = Append("call_append", row, stored=True)
+        if epoch is not None:
+            append = Append("call_append_fenced", row, stored=True)
+        return TaskWrites(append if laid is None else None, row, None, epoch, regular, life, large=laid)
     call = facts.call_of(
         address, config, writes, task_id, task_path, event=event, answers=answers or 0, serde=serde, stored_us=stored_us
     )
@@ -133,7 +140,7 @@ def prepare(
         if started_us is not None:
             details["started_us"] = started_us
         row["details"] = canonical.encode_plain(details).decode()
-    return TaskWrites(None, row, call, epoch, regular, large=laid, timed_out=timed_out)
+    return TaskWrites(None, row, call, epoch, regular, life, large=laid, timed_out=timed_out)
 
 
 def may_linger(written: TaskWrites, task_path: str) -> bool:
@@ -155,21 +162,24 @@ def store(tx: Tx, written: TaskWrites, early: Early | None = None, *, again: boo
         again: Whether nobody knows if it was stored before.
 
     Returns:
-        What is to be remembered of the values that went to strands, if some did. Else True if it is fenced: as an
-        append, None then says that nobody can tell whether it was stored. Else None.
+        What is to be remembered of the values that went to strands, if some did. Else True. (Of an append,
+        None says that nobody can tell whether it was stored.)
 
     Raises:
         LeaseError: The thread is another's by now (`lease_lost`).
+        ConflictError: The checkpoint was deleted with its thread (`thread_deleted`).
     """
     row, call = written.row, written.call
     if row is None or ((again or tx.repeated) and _is_stored(tx, row, written.large)):
-        return _answer(written)
+        return True
+    fence(tx, str(row["thread_id"]), written.epoch, now_us=0)
+    address = (str(row[name]) for name in ("thread_id", "checkpoint_ns", "checkpoint_id"))
+    tombstones.refuse_call(tx, *address, life=written.life)
     where = {name: row[name] for name in ("thread_id", "checkpoint_ns")}
     grown, tails = ({}, {}) if written.large is None else _grown(tx, where, row, written.large)
     if written.large is not None:
         body, data = lay_out(written.large.encoded, grown)
         row = {**row, "body": body, "data": data}
-    fence(tx, str(row["thread_id"]), written.epoch, now_us=0)
     if call is not None:
         calls.check_identity(tx, call)
     if written.epoch is None:
@@ -180,7 +190,7 @@ def store(tx: Tx, written: TaskWrites, early: Early | None = None, *, again: boo
         early.add(call)
     if written.timed_out:
         attempts.have_timed_out(tx, written.timed_out, now_us=int(str(row["stored_us"])))
-    return growth.write(tx, where, grown, tails) or _answer(written)
+    return growth.write(tx, where, grown, tails) or True
 
 
 def _grown(
@@ -193,10 +203,6 @@ def _grown(
     if executed is None:
         return {}, {}
     return growth.shared_within(tx, where, large_in(large.encoded), values.decode_places(executed["places"]))
-
-
-def _answer(written: TaskWrites) -> bool | None:
-    return None if written.epoch is None else True
 
 
 def _is_stored(tx: Tx, row: Mapping[str, object], large: Large | None) -> bool:

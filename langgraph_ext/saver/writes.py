@@ -43,6 +43,7 @@ __all__ = [
     "merge",
     "spans_in",
     "taken_answers",
+    "without_answers",
 ]
 
 Encoded = tuple[str, str, bytes]
@@ -190,6 +191,18 @@ def merge(
     shown_ones = slots.values() if wanted is None else [held for held in slots.values() if held[1] in wanted]
     held = sorted(shown_ones, key=_SLOT)
     return [(slot[1], channel, loads((kind, data))) for slot, channel, kind, data in held]
+
+
+def without_answers(call: Row) -> tuple[bytes, bytes]:
+    """Body and data of a call that holds an answer, without it."""
+    body, parts, start = [], [], 0
+    for write in canonical.decode(call["body"]):
+        size = 0 if len(write) > 3 else write[2]  # a large value lies in its strand
+        if write[0] != RESUME:
+            body.append(write)
+            parts.append(call["data"][start : start + size])
+        start += size
+    return canonical.encode_exact(body), b"".join(parts)
 
 
 def _shown(call: Row, taken: Collection[int]) -> Callable[[str], bool]:

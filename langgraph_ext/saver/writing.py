@@ -21,6 +21,7 @@ from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
 from langgraph_ext.saver.identity import Seen
+from langgraph_ext.saver.lives import Lives
 from langgraph_ext.saver.settling import Settling
 from langgraph_ext.saver.staging import beside
 from langgraph_ext.saver.timeouts import Timeouts
@@ -35,6 +36,7 @@ class Writing(Attaching, Settling):
     bodies: Bodies
     entries: Entries
     early: Early
+    lives: Lives
     seen: Seen
     timeouts: Timeouts
 
@@ -57,7 +59,7 @@ class Writing(Attaching, Settling):
             else:
                 store = partial(task_writes.store, written=written, early=self.early)
                 stored = self.database.submit(store, append=written.append, may_linger=may_linger, queued=entry.leave)
-                if written.epoch is not None and stored is None:
+                if stored is None:  # it, or a call that went with it, was refused
                     stored = self.database.submit(partial(store, again=True))
             self._remember(address, stored)
             if written.call is not None:
@@ -89,7 +91,7 @@ class Writing(Attaching, Settling):
                 entry.leave()
             async with self._asettling(staged, address):
                 stored = await committed
-            if written.epoch is not None and stored is None and not staged:
+            if stored is None:
                 store = partial(task_writes.store, written=written, early=self.early, again=True)
                 stored = await self.database.queue(store)
             self._remember(address, stored)
@@ -113,6 +115,7 @@ class Writing(Attaching, Settling):
             epoch=epoch_of(invocation),
             started_us=None if invocation is None else invocation.started.pop(task_id, None),
             regular=regular,
+            life=self.lives.of(config, address.thread_id),
             timed_out=(
                 () if regular else self.timeouts.ended((address.thread_id, address.checkpoint_id, task_id), writes)
             ),

@@ -383,24 +383,28 @@ def delete(saver: LedgerSaver, form: Form) -> None:
         asyncio.run(saver.adelete_thread("t"))
 
 
-def test_l12_a_thread_that_another_process_holds_is_not_deleted(
-    saver: LedgerSaver, database: Database, path: Path, form: Form
+@pytest.mark.parametrize("owner", [here("any"), elsewhere()], ids=["this process", "another one"])
+def test_l12_s9_a_thread_that_somebody_holds_is_not_deleted(
+    saver: LedgerSaver, database: Database, path: Path, form: Form, owner: Owner
 ) -> None:
-    acquire(database, elsewhere())
+    """Whoever it is, in whatever process; nor are its checkpoints taken away."""
+    acquire(database, owner)
     before = everything(path)
     with pytest.raises(LeaseError, match="thread_busy"):
         delete(saver, form)
     with pytest.raises(LeaseError, match="thread_busy"):
         saver.prune(["t"], strategy="delete")
+    with pytest.raises(LeaseError, match="thread_busy"):
+        saver.prune(["t"])
 
     assert before == everything(path)
 
 
-@pytest.mark.parametrize("owner", [here("any"), gone(), replace(elsewhere(), pid=1)], ids=["own", "gone", "expired"])
-def test_l12_a_thread_that_no_other_process_holds_is_deleted(
+@pytest.mark.parametrize("owner", [gone(), replace(elsewhere(), pid=1)], ids=["gone", "expired"])
+def test_l12_a_thread_that_nobody_holds_any_more_is_deleted(
     saver: LedgerSaver, database: Database, owner: Owner, form: Form
 ) -> None:
-    """This process may: which of its invocations calls, the saver cannot tell."""
+    """Its last owner is known to be gone, or has let its lease expire."""
     acquire(database, owner, now_us=NOW_US - TTL_US if owner.pid == 1 else NOW_US)
     delete(saver, form)
 

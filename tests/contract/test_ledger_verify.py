@@ -44,6 +44,14 @@ def test_an_empty_ledger_is_sound(reader: Reader) -> None:
     assert [] == reader.verify()
 
 
+def gone_uncounted(rows: Rows) -> None:
+    rows.run(gone_upto=7_000_000)
+
+
+def left_open(rows: Rows) -> None:
+    rows.begun(deleted_thread="old", thread="kept:1")
+
+
 def two_namespaces(rows: Rows) -> None:
     rows.begun()
     rows.call(1, "task", "node")
@@ -147,6 +155,8 @@ OF_A_RUN: dict[str, tuple[Callable[[Rows], None], str]] = {
     "a run that began twice": (two_beginnings, "run_started_twice"),
     "a run that succeeded twice": (two_successes, "run_succeeded_twice"),
     "a status that the last event contradicts": (another_status, "run_status"),
+    "events that are gone, and nobody says how many": (gone_uncounted, "run_events_gone"),
+    "an open run whose thread was deleted": (left_open, "run_left"),
     "a run that was paused and is said to run": (never_resumed, "run_status"),
     "a question that is open at the end": (open_at_the_end, "interrupt_open"),
     "a run that waits for nothing": (paused_for_nothing, "interrupt_missing"),

@@ -50,13 +50,16 @@ def chain(store: Driver, version: Callable[[int], Any]) -> list[str]:
 
 @pytest.mark.parametrize("method", BOTH_FORMS)
 def test_s1_every_method_is_its_own_and_takes_what_the_base_class_takes(method: str) -> None:
-    """No method is left to the base class, and parameters have LangGraph's names: it looks for `task_path` by name."""
+    """No method is left to the base class, and parameters have LangGraph's names: it looks for `task_path` by name.
+
+    What a method of ours takes besides has a name and a default.
+    """
     ours, theirs = getattr(LedgerSaver, method), getattr(BaseCheckpointSaver, method)
+    wanted, taken = ([*inspect.signature(each).parameters.values()] for each in (theirs, ours))
 
     assert ours is not theirs
-    assert [(p.name, p.kind, p.default) for p in inspect.signature(theirs).parameters.values()] == [
-        (p.name, p.kind, p.default) for p in inspect.signature(ours).parameters.values()
-    ]
+    assert [(p.name, p.kind, p.default) for p in wanted] == [(p.name, p.kind, p.default) for p in taken[: len(wanted)]]
+    assert all(p.kind is p.KEYWORD_ONLY and p.default is not p.empty for p in taken[len(wanted) :])
 
 
 def test_s1_a_checkpoint_comes_back_as_it_was_put(

@@ -46,7 +46,7 @@ def chain(count: int, *, version: str = "str", seed: int = 7) -> list[tuple[Chec
 
 def put_chain(saver: Any, made: list[tuple[Checkpoint, dict[str, Any]]], thread: str = "t") -> None:
     for number, (each, new) in enumerate(made):
-        saver.put(config(thread, id=cid(number - 1) if number else None), each, metadata(number), new)
+        saver.put(config(thread, id=cid(number - 1) if number else None), each, metadata(number, run_id="r"), new)
 
 
 def fields(saver: Any, number: int, thread: str = "t") -> dict[str, Any]:
@@ -64,7 +64,7 @@ def test_s2_fields_are_read_as_they_were_put(tmp_path: Path, version: str, reope
         for number, (each, new) in enumerate(made):
             if reopened and number % 10 == 5:
                 saver.recent.__init__()  # type: ignore[misc]  # forgets, as another process would not know
-            saver.put(config(id=cid(number - 1) if number else None), each, metadata(number), new)
+            saver.put(config(id=cid(number - 1) if number else None), each, metadata(number, run_id="r"), new)
 
         for number in range(60):
             assert fields(memory, number) == fields(saver, number)
@@ -120,7 +120,7 @@ def test_s2_putting_a_checkpoint_again_keeps_its_children(tmp_path: Path) -> Non
         before = [fields(saver, number) for number in range(30)]
         for number in (0, 7, 15):
             each, new = made[number]
-            saver.put(config(id=cid(number - 1) if number else None), each, metadata(number), new)
+            saver.put(config(id=cid(number - 1) if number else None), each, metadata(number, run_id="r"), new)
         assert before == [fields(saver, number) for number in range(30)]
 
         other = checkpoint(cid(0), {"n": "other"}, {"n": VERSIONS["str"](1)})
@@ -134,7 +134,7 @@ def test_s2_a_remembered_parent_that_another_saver_deleted(tmp_path: Path) -> No
     made = chain(20)
     with LedgerSaver(tmp_path / "runs.db") as saver, LedgerSaver(tmp_path / "runs.db") as other:
         put_chain(saver, made[:19])
-        other.delete_thread("t")
+        other.delete_for_runs(["r"])
         each, new = made[19]
         saver.put_writes(config(id=cid(18)), [("n", 1)], "task")
         saver.put(config(id=cid(18)), each, metadata(19), new)
@@ -153,14 +153,14 @@ def test_s2_a_base_that_another_one_took_the_place_of_is_noticed(tmp_path: Path,
 
     def put(saver: LedgerSaver, versions: dict[str, Any], thread: str = "t", above: str | None = None) -> None:
         id, seen = cid(1 if above else 0), {"n": {"c0": mine["c0"]}}
-        saver.put(config(thread, id=above), checkpoint(id, {}, versions, versions_seen=seen), metadata(), {})
+        saver.put(config(thread, id=above), checkpoint(id, {}, versions, versions_seen=seen), metadata(run_id="r"), {})
 
     with LedgerSaver(tmp_path / "runs.db") as saver, LedgerSaver(tmp_path / "runs.db") as another:
         put(saver, mine)
         if how == "replaced":
             put(another, other)
         elif how == "deleted and put again":
-            another.delete_thread("t")
+            another.delete_for_runs(["r"])
             put(another, other)
         else:
             put(another, other, thread="source")
@@ -177,8 +177,9 @@ async def test_s2_fields_are_those_of_the_moment_the_put_was_called(tmp_path: Pa
     made = chain(3)
     async with LedgerSaver(tmp_path / "runs.db") as saver, LedgerSaver(tmp_path / "runs.db") as other:
         for number, (each, new) in enumerate(made[:2]):
-            await saver.aput(config(id=cid(number - 1) if number else None), each, metadata(number), new)
-        await other.adelete_thread("t")
+            made_by = metadata(number, run_id="r")
+            await saver.aput(config(id=cid(number - 1) if number else None), each, made_by, new)
+        await other.adelete_for_runs(["r"])
         each, new = made[2]
         want = {key: json.loads(json.dumps(each[key])) for key in ("channel_versions", "versions_seen")}  # type: ignore[literal-required]
         putting = asyncio.ensure_future(saver.aput(config(id=cid(1)), each, metadata(2), new))

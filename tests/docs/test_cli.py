@@ -28,6 +28,9 @@ COMMANDS = [
     "answer",
     "cancel",
     "steer",
+    "prune",
+    "sweep",
+    "backup",
     "crash-test",
     "demo",
 ]

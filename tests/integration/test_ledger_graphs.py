@@ -50,16 +50,17 @@ class Story:
         self.check()
 
     def check(self) -> None:
-        """Every run is numbered without gaps, its events are those of all, and what is counted agrees."""
+        """Every run is numbered without gaps, its events are the last of all of its, and what is counted agrees."""
         assert [] == self.reader.verify()
         of_all = self.reader.events(limit=10_000)
         assert sorted(event.cursor for event in of_all) == [event.cursor for event in of_all]
         for run in self.reader.runs():
             events, visits = self.reader.events(run.run_id, limit=10_000), self.reader.visits(run.run_id)
-            assert list(range(1, len(events) + 1)) == [event.run_seq for event in events]
-            assert [event.cursor for event in of_all if event.run_id == run.run_id] == [
-                event.cursor for event in events
-            ]
+            first = events[0].run_seq or 0
+            assert list(range(first, first + len(events))) == [event.run_seq for event in events]
+            cursors = [event.cursor for event in of_all if event.run_id == run.run_id]
+            assert cursors[-len(events) :] == [event.cursor for event in events]
+            assert (first == 1) == (len(cursors) == len(events))
             assert list(range(1, len(visits) + 1)) == [visit.transition for visit in visits]
             seen = self.reader.snapshot(run.run_id)
             assert (len(visits), Counter(visit.status for visit in visits)) == (seen.transitions, seen.visits)

@@ -657,8 +657,8 @@ def test_l24_what_comes_before_its_checkpoint_is_recorded_with_it(saver: LedgerS
 # -- found by trying to break it
 
 
-def test_l10_a_thread_deleted_while_its_run_goes_on_is_written_on(saver: LedgerSaver, durability: Any) -> None:
-    """By a run of its own; another thread's run is left alone, though it came in between."""
+def test_s9_a_thread_deleted_while_its_run_goes_on_is_not_written_on(saver: LedgerSaver, durability: Any) -> None:
+    """Whoever runs it is told; another thread's run is left alone, though it came in between."""
     other = {"configurable": {"thread_id": "other"}}
     asking = line(saver, ask=asks("sure?"))
 
@@ -667,15 +667,13 @@ def test_l10_a_thread_deleted_while_its_run_goes_on_is_written_on(saver: LedgerS
         tried(asking, config=other)
         return {"log": ["deleted"]}
 
+    tried(line(saver, a=says("a")), durability=durability)
     app = line(saver, a=says("a"), delete=delete, c=says("c"), d=says("d"))
-    tried(app, durability=durability)
-    tried(app, durability=durability)
+    with pytest.raises(ConflictError, match="thread_deleted"):
+        tried(app, durability=durability)
 
-    assert [("other", "paused"), ("other", "cancelled")] == [
-        (run.thread_id, str(run.status)) for run in saver.ledger.runs(thread_id="other")
-    ]
-    assert "succeeded" == saver.ledger.runs(thread_id="t")[0].status
-    assert [] == saver.ledger.verify()
+    assert [("other", "paused")] == [(run.thread_id, str(run.status)) for run in saver.ledger.runs()]
+    assert ([], []) == (list(saver.list(CONFIG)), saver.ledger.verify())
 
 
 def test_l24_a_copied_thread_that_asks_at_once_has_a_run(saver: LedgerSaver) -> None:

@@ -136,6 +136,8 @@ _CONTEXT.set_forkserver_preload(
         "tests.support.scripted",
         "tests.support.effects",
         "tests.support.killed_agents",
+        "tests.support.deleting",
+        "tests.support.killed_retention",
         "tests.support.programs",
         "tests.support.people.cast",
     ]

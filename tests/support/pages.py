@@ -20,6 +20,7 @@ CHANGING = [
     (r"^ *\d+(?=  )", "CURSOR"),
     (r"(?<=^database) +\S+", " PATH"),
     (r"\d+ bytes, and \d+", "BYTES"),
+    (r"(?<=^copied to )\S+: \d+", "PATH: N"),
     (r"(?<=^Python) +\S+|(?<=^SQLite) +\S+|(?<=^langgraph) +\S+|(?<=^langgraph-checkpoint) +\S+", " VERSION"),
     (r"\d+ (boundaries|kills)", r"N \1"),
     (r"(?<=\S) +", " "),

@@ -10,7 +10,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.types import ERROR, RESUME
 from langgraph.pregel._task_status import CONTROL_WRITES
 
+from langgraph_ext.errors import ConflictError
 from tests.support.build import NULL_TASK
+
+TOP = "\U0010ffff"
+"""Above every id."""
 
 
 class Call(NamedTuple):
@@ -42,6 +46,8 @@ class Reference(InMemorySaver):
 
     It has the three methods that InMemorySaver lacks (`delete_for_runs`, `copy_thread`, `prune`), so that a test can
     compare them as well. `prune` is that of threads without a DeltaChannel: ancestors go.
+
+    A deleted thread leaves a tombstone (S9), which InMemorySaver does not know.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -51,19 +57,33 @@ class Reference(InMemorySaver):
         """All calls of `put_writes`, in the order of their entry."""
         self.copied: set[tuple[str, str, str]] = set()
         """Checkpoints made by `copy_thread`: they belong to no run."""
+        self.newest: dict[str, str] = {}
+        """The greatest id that each thread has ever had."""
+        self.tombstones: dict[str, str] = {}
 
     def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
         where = config["configurable"]
         place = (where["thread_id"], where["checkpoint_ns"], checkpoint["id"])
+        parent = where.get("checkpoint_id")
+        if not self._has(place) and parent is not None and not self._has((*place[:2], parent)):
+            self._refuse_late(place, upto=TOP)
+        elif not self._has(place) and parent is None:
+            self._refuse_late(place, upto=place[2])
+        self._note(place)
         self.values[place] = self.serde.dumps_typed(checkpoint["channel_values"])
         self.copied.discard(place)
         return super().put(config, checkpoint, metadata, new_versions)
 
     def put_writes(self, config: Any, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = "") -> None:
         where = config["configurable"]
+        place = (where["thread_id"], where.get("checkpoint_ns", ""), where["checkpoint_id"])
+        if writes and not self._has(place):
+            self._refuse_late(place, upto=place[2])
+        if writes:
+            self._note(place)
         lists = [value for channel, value in writes if channel == RESUME and isinstance(value, list)]
         call = Call(
-            place=(where["thread_id"], where.get("checkpoint_ns", ""), where["checkpoint_id"]),
+            place=place,
             task=task_id,
             path=task_path,
             writes=[(channel, self.serde.dumps_typed(value)) for channel, value in writes],
@@ -95,7 +115,22 @@ class Reference(InMemorySaver):
         unhandled = ERROR in channels and "__error_source_node__" not in channels
         return call.in_graph and unhandled and channel not in CONTROL_WRITES
 
+    def _has(self, place: tuple[str, str, str]) -> bool:
+        thread, ns, id = place
+        return id in self.storage.get(thread, {}).get(ns, {})
+
+    def _note(self, place: tuple[str, str, str]) -> None:
+        self.newest[place[0]] = max(self.newest.get(place[0], ""), place[2])
+
+    def _refuse_late(self, place: tuple[str, str, str], *, upto: str) -> None:
+        """S9: raise if the thread was deleted, and what was deleted is not older than `upto`."""
+        newest = self.tombstones.get(place[0])
+        if newest is not None and (upto == TOP or upto <= newest):
+            raise ConflictError(f"{place} is late", code="thread_deleted")
+
     def delete_thread(self, thread_id: str) -> None:
+        if any(self.storage.get(thread_id, {}).values()) or any(call.place[0] == thread_id for call in self.calls):
+            self.tombstones[thread_id] = self.newest[thread_id]
         super().delete_thread(thread_id)
         self.calls = [call for call in self.calls if call.place[0] != thread_id]
 
@@ -139,22 +174,34 @@ class Reference(InMemorySaver):
             self.storage[target][ns].update(saved)
         for call in [call for call in self.calls if call.place[0] == source]:
             self.calls.append(call._replace(place=(target, *call.place[1:])))
+            self._note(self.calls[-1].place)
         for (thread, ns, id), values in list(self.values.items()):
             if thread == source:
                 self.values[(target, ns, id)] = values
+                self._note((target, ns, id))
                 self.copied.add((target, ns, id))
 
-    def prune(self, threads: Sequence[str], *, strategy: str = "keep_latest") -> None:
+    def prune(self, threads: Sequence[str], *, strategy: str = "keep_latest", keep_last: int = 1) -> None:
         for thread in threads:
             if strategy != "keep_latest":
                 self.delete_thread(thread)
                 continue
             for ns, saved in self.storage.get(thread, {}).items():
                 newest = max(saved, default="")
-                self._drop([(thread, ns, id) for id in saved if id != newest])
+                self._drop([(thread, ns, id) for id in sorted(saved)[:-keep_last]])
                 self.calls = [  # without those for older checkpoints that never came
-                    call for call in self.calls if call.place[:2] != (thread, ns) or call.place[2] >= newest
+                    call
+                    for call in self.calls
+                    if call.place[:2] != (thread, ns) or call.place[2] >= newest or self._has(call.place)
                 ]
+
+    def prune_thread(self, thread: str, *, keep_last: int) -> None:
+        self.prune([thread], keep_last=keep_last)
+
+    def sweep(self, *, keep_last: int) -> None:
+        """Threads in which a checkpoint goes."""
+        long = [thread for thread, spaces in self.storage.items() if any(len(s) > keep_last for s in spaces.values())]
+        self.prune(long, keep_last=keep_last)
 
     def _drop(self, places: Sequence[tuple[str, str, str]]) -> None:
         for thread, ns, id in places:

@@ -10,13 +10,14 @@ import asyncio
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import langgraph_ext
-from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.errors import ConflictError, InvalidArgument
 from tests.support.build import NULL_TASK, cid, config, metadata
 from tests.support.changes import Change
 from tests.support.compare import difference, facts, typed
@@ -28,6 +29,9 @@ KEEP, DROP = object(), object()
 
 MISSING = "0 was never put"
 """A parent that is not there."""
+
+LATE = "thread_deleted"
+"""The code of what comes too late to a deleted thread."""
 
 SPACES = ["", "a|b:1"]
 CHANNELS = ["a", "b", "c"]
@@ -98,9 +102,11 @@ class World:
             "versions_seen": {"n": versions},
         }
         where = {"thread": place[0], "ns": place[1], "parent": parent}
-        answers = [each.save(id, held, versions, **where, **parts) for each in self.both(form, which)]
+        saves = [partial(each.save, id, held, versions, **where, **parts) for each in self.both(form, which)]
+        answers = [_outcome(save) for save in saves]
         assert answers[0] == answers[1]
-        self.last[(*place, id)] = held, versions
+        if answers[0] != LATE:
+            self.last[(*place, id)] = held, versions
 
     def write(
         self, form: Any, which: int, place: Place, *, pick: int, batch: Any, task: str, path: str, in_graph: bool
@@ -114,8 +120,9 @@ class World:
         batch = [
             (channel, value.of(held.get(channel)) if isinstance(value, Change) else value) for channel, value in batch
         ]
-        for each in self.both(form, which):
-            each.put_writes(config(*place, at, **runtime), batch, task, path)
+        where = config(*place, at, **runtime)
+        answers = [_outcome(partial(each.put_writes, where, batch, task, path)) for each in self.both(form, which)]
+        assert answers[0] == answers[1]
 
     def take_away(self, form: Any, which: int, *, what: str, threads: list[str], runs: list[str]) -> None:
         """The checkpoints of runs, all but the newest, or whole threads."""
@@ -124,6 +131,10 @@ class World:
                 each.delete_for_runs(runs)
             elif what == "thread":
                 each.delete_thread(threads[0] if threads else "nobody")
+            elif what == "keep two":
+                each.call("prune_thread", threads[0] if threads else "nobody", keep_last=2)
+            elif what == "sweep":
+                each.call("sweep", keep_last=2)
             else:
                 each.prune(threads, strategy=what)
 
@@ -196,6 +207,14 @@ class World:
 
     def _open(self) -> langgraph_ext.LedgerSaver:
         return langgraph_ext.LedgerSaver(self.folder / "runs.db", fsync="normal", growing_memory_bytes=self.memory)
+
+
+def _outcome(call: Callable[[], Any]) -> Any:
+    """What a call answers, or that it comes too late to a deleted thread."""
+    try:
+        return call()
+    except ConflictError as error:
+        return error.code
 
 
 def _id_at(place: Place, n: int) -> str:

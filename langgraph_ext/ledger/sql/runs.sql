@@ -73,6 +73,13 @@ DELETE FROM run WHERE thread_id = :thread_id;
 -- name: runs_page
 SELECT * FROM run WHERE run < :before ORDER BY run DESC LIMIT :size;
 
+-- name: runs_page_of_deleted
+-- Those that were kept when their thread was deleted.
+SELECT * FROM run
+WHERE deleted_thread = :thread_id AND run < :before AND (:status IS NULL OR status = :status)
+ORDER BY run DESC
+LIMIT :size;
+
 -- name: runs_page_of_thread
 SELECT * FROM run WHERE thread_id = :thread_id AND run < :before ORDER BY run DESC LIMIT :size;
 

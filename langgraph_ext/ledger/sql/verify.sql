@@ -72,7 +72,7 @@ WHERE run = :run AND listed IS NULL AND substr(event, 1, 4) = 'run.'
 GROUP BY event;
 
 -- name: verify_runs
-SELECT run, run_id, status, first_id FROM run WHERE run > :after ORDER BY run LIMIT :size;
+SELECT run, run_id, status, first_id, gone_upto, events_gone, deleted_thread FROM run WHERE run > :after ORDER BY run LIMIT :size;
 
 -- name: verify_tasks
 -- Tasks of a thread whose calls disagree about where they stood. Sorts the calls of the thread.

@@ -17,33 +17,46 @@ WHERE NOT EXISTS (
 );
 
 -- name: call_append
+-- Not at a checkpoint that was deleted with its thread, and not from a life before (ledger/tombstones.py).
 INSERT INTO checkpoint_log (
     listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, task_id, task_path,
     answers, partial, event, details, stored_us, metadata, places, body, data
 )
 WITH call (
-    thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, answers, partial, event, details, stored_us, body, data
+    thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, answers, partial, event, details, life, stored_us, body,
+    data
 ) AS (VALUES (
-    :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :task_path, :answers, :partial, :event, :details, :stored_us,
-    :body, :data
+    :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :task_path, :answers, :partial, :event, :details, :life,
+    :stored_us, :body, :data
 ))
 SELECT
     NULL, thread_id, checkpoint_ns, checkpoint_id, NULL, NULL, NULL, NULL, NULL, NULL, task_id, task_path,
     answers, partial, event, details, stored_us, NULL, NULL, body, data
-FROM call;
+FROM call
+WHERE NOT EXISTS (
+    SELECT 1 FROM tombstone
+    WHERE tombstone.thread_id = call.thread_id AND (
+        deletions > call.life
+        OR newest_id >= call.checkpoint_id AND NOT EXISTS (
+            SELECT 1 FROM checkpoint_log AS place
+            WHERE place.thread_id = call.thread_id AND place.checkpoint_ns = call.checkpoint_ns
+                AND place.checkpoint_id = call.checkpoint_id AND place.listed IS NOT NULL
+        )
+    )
+);
 
 -- name: call_append_fenced
--- As call_append, if the thread is held under :epoch.
+-- As call_append, if the thread is held under :epoch, too.
 INSERT INTO checkpoint_log (
     listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, task_id, task_path,
     answers, partial, event, details, stored_us, metadata, places, body, data
 )
 WITH fenced (
-    thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, answers, partial, event, details, epoch, stored_us,
-    body, data
+    thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, answers, partial, event, details, epoch, life,
+    stored_us, body, data
 ) AS (VALUES (
     :thread_id, :checkpoint_ns, :checkpoint_id, :task_id, :task_path, :answers, :partial, :event, :details, :epoch,
-    :stored_us, :body, :data
+    :life, :stored_us, :body, :data
 ))
 SELECT
     NULL, thread_id, checkpoint_ns, checkpoint_id, NULL, NULL, NULL, NULL, NULL, NULL, task_id, task_path,
@@ -51,22 +64,33 @@ SELECT
 FROM fenced
 WHERE EXISTS (
     SELECT 1 FROM lease WHERE thread_id = fenced.thread_id AND epoch = fenced.epoch AND released_us IS NULL
+)
+AND NOT EXISTS (
+    SELECT 1 FROM tombstone
+    WHERE tombstone.thread_id = fenced.thread_id AND (
+        deletions > fenced.life
+        OR newest_id >= fenced.checkpoint_id AND NOT EXISTS (
+            SELECT 1 FROM checkpoint_log AS place
+            WHERE place.thread_id = fenced.thread_id AND place.checkpoint_ns = fenced.checkpoint_ns
+                AND place.checkpoint_id = fenced.checkpoint_id AND place.listed IS NOT NULL
+        )
+    )
 );
 
 -- name: put_append
 -- A put below the newest one of its namespace, if the values of that one lie where the caller says they do, and if the
 -- thread is held under :epoch, or under none (0) by an invocation; anybody may put if that is null. Not while somebody
--- asks something of the thread, which is looked at then.
+-- asks something of the thread, which is looked at then; and not from a life before (ledger/tombstones.py).
 INSERT INTO checkpoint_log (
     listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, task_id, task_path,
     answers, partial, event, details, stored_us, metadata, places, body, data
 )
 WITH put (
     thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, stored_us, metadata,
-    places, body, data, parent_places, epoch
+    places, body, data, parent_places, epoch, life
 ) AS (VALUES (
     :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :run_id, :run, :root_id, :inside, :sends, :stored_us,
-    :metadata, :places, :body, :data, :parent_places, :epoch
+    :metadata, :places, :body, :data, :parent_places, :epoch, :life
 ))
 SELECT
     1, thread_id, checkpoint_ns, checkpoint_id, parent_id, run_id, run, root_id, inside, sends, NULL, NULL,
@@ -89,6 +113,9 @@ WHERE checkpoint_id > parent_id
             SELECT 1 FROM inbox
             WHERE put.epoch > 0 AND inbox.thread_id = put.thread_id AND consumed_us IS NULL AND kind = 'cancel'
         )
+    )
+    AND NOT EXISTS (
+        SELECT 1 FROM tombstone WHERE tombstone.thread_id = put.thread_id AND deletions > put.life
     );
 
 -- name: put_places
@@ -217,7 +244,7 @@ ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC
 LIMIT :size;
 
 -- name: puts_of_namespace
-SELECT seq, listed, checkpoint_id, run_id, metadata, places, body FROM checkpoint_log
+SELECT seq, listed, checkpoint_id, run_id, run, root_id, inside, stored_us, metadata, places, body FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed IS NOT NULL
 ORDER BY checkpoint_id;
 
@@ -228,6 +255,63 @@ WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed IS NO
 -- name: namespaces_of_run
 SELECT DISTINCT thread_id, checkpoint_ns FROM checkpoint_log
 WHERE run_id = :run_id AND listed IS NOT NULL;
+
+-- name: namespace_touched
+-- When something was last stored at the newest checkpoint of a namespace.
+SELECT max(stored_us) AS stored_us FROM checkpoint_log
+WHERE (listed IS NOT NULL OR task_id IS NOT NULL)
+    AND thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = (
+    SELECT max(newest.checkpoint_id) FROM checkpoint_log AS newest
+    WHERE newest.thread_id = :thread_id AND newest.checkpoint_ns = :checkpoint_ns
+        AND (newest.listed IS NOT NULL OR newest.task_id IS NOT NULL)
+);
+
+-- name: put_behind
+-- The newest listed checkpoint of a namespace behind its :last newest ones.
+SELECT checkpoint_id FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed = 1
+ORDER BY checkpoint_id DESC
+LIMIT 1 OFFSET :last;
+
+-- name: put_listed
+SELECT checkpoint_id FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND listed = 1;
+
+-- name: put_newest
+SELECT checkpoint_id, root_id, inside, stored_us FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed = 1
+ORDER BY checkpoint_id DESC
+LIMIT 1;
+
+-- name: put_oldest
+SELECT checkpoint_id, stored_us FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed = 1
+ORDER BY checkpoint_id
+LIMIT 1;
+
+-- name: puts_listed
+SELECT count(*) AS puts FROM checkpoint_log WHERE thread_id = :thread_id AND listed = 1;
+
+-- name: thread_behind
+-- The next thread that has rows; one step of a loose scan.
+SELECT min(thread_id) AS thread_id FROM checkpoint_log WHERE thread_id > :after;
+
+-- name: thread_is_longer
+-- Whether it has more than so many rows.
+SELECT seq FROM checkpoint_log WHERE thread_id = :thread_id LIMIT 1 OFFSET :size;
+
+-- name: threads_count
+-- A loose scan: one index seek a thread, however many rows it holds.
+WITH RECURSIVE found (thread_id) AS (
+    SELECT min(thread_id) FROM checkpoint_log
+    UNION ALL
+    SELECT (SELECT min(thread_id) FROM checkpoint_log WHERE thread_id > found.thread_id)
+    FROM found WHERE found.thread_id IS NOT NULL
+)
+SELECT count(thread_id) AS threads FROM found;
+
+-- name: call_rewrite
+UPDATE checkpoint_log SET body = :body, data = :data WHERE seq = :seq;
 
 -- name: put_rewrite
 UPDATE checkpoint_log SET places = :places, data = :data

@@ -1,0 +1,84 @@
+"""Open ends: what of a thread somebody may still come back to, so that nobody takes its ground away (rules S9, S10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Tx
+from langgraph_ext.errors import LeaseError
+from langgraph_ext.ledger import leases
+from langgraph_ext.ledger.agent_threads import thread_of
+from langgraph_ext.ledger.forgetting import agent_roots_of
+
+__all__ = ["Kept", "places_of", "refuse_held", "why_kept"]
+
+
+class Kept(StrEnum):
+    """Why a thread is left as it is."""
+
+    HELD = "thread_busy"
+    """Somebody runs it, under a lease."""
+    ASKS = "question_open"
+    """It waits for an answer, or for a task to take one."""
+    IN_DOUBT = "effect_in_doubt"
+    """Nobody knows of one of its effects, or of a call of one of its agents, whether it happened."""
+
+
+def why_kept(tx: Tx, thread_id: str, *, now_us: int) -> Kept | None:
+    """Why a thread is to be left as it is; None if there is no reason.
+
+    Args:
+        tx: The open transaction.
+        thread_id: The thread.
+        now_us: Microseconds since the epoch, UTC.
+    """
+    try:
+        refuse_held(tx, thread_id, now_us=now_us)
+    except LeaseError:
+        return Kept.HELD
+    agents = [row for root in agent_roots_of(tx, thread_id) if (row := tx.maybe("agent_open_of_tree", root_id=root))]
+    if tx.maybe("interrupt_pending", thread_id=thread_id) is not None or any(row["asks"] for row in agents):
+        return Kept.ASKS
+    if tx.maybe("effect_in_doubt", thread_id=thread_id) is not None or any(row["doubts"] for row in agents):
+        return Kept.IN_DOUBT
+    return None
+
+
+def refuse_held(tx: Tx, thread_id: str, *, now_us: int) -> None:
+    """Raise if somebody runs a thread, or an agent of one of its agent nodes by itself.
+
+    Raises:
+        LeaseError: Somebody does (`thread_busy`).
+    """
+    leases.refuse_held(tx, thread_id, now_us=now_us)
+    for root_id in agent_roots_of(tx, thread_id):
+        leases.refuse_held(tx, thread_of(root_id), now_us=now_us)
+
+
+def places_of(tx: Tx, thread_id: str) -> set[tuple[str, str]]:
+    """Namespace and id of every checkpoint at which something is open: a question, an effect, an attempt that runs.
+
+    Those around it, in the graphs that enclose it, are among them.
+    """
+    found = set(_at(tx, thread_id))
+    return found | {around for place in found for around in _around(tx, thread_id, *place)}
+
+
+def _at(tx: Tx, thread_id: str) -> Iterator[tuple[str, str]]:
+    for asked in tx.all("interrupts_pending_at", thread_id=thread_id):
+        yield "", asked["root_id"]
+        yield asked["checkpoint_ns"], asked["checkpoint_id"]
+    for row in (*tx.all("effects_open_at", thread_id=thread_id), *tx.all("attempts_running_at", thread_id=thread_id)):
+        yield row["checkpoint_ns"], row["checkpoint_id"]
+
+
+def _around(tx: Tx, thread_id: str, checkpoint_ns: str, checkpoint_id: str) -> Iterator[tuple[str, str]]:
+    where = {"thread_id": thread_id, "checkpoint_ns": checkpoint_ns, "checkpoint_id": checkpoint_id}
+    row = tx.maybe("place_get", **where) if checkpoint_ns else None
+    if row is None:
+        return
+    if row["root_id"] is not None:
+        yield "", row["root_id"]
+    yield from (canonical.decode(row["metadata"]).get("parents") or {}).items()
