@@ -13,7 +13,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
 from langgraph_ext import LedgerSaver
-from langgraph_ext.errors import InvalidArgument, StoreError
+from langgraph_ext.errors import ConflictError, InvalidArgument, StoreError
 from langgraph_ext.saver import growing, reading
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.strands import FULL
@@ -328,28 +328,51 @@ def test_s2_what_is_remembered_of_a_strand_that_is_gone_is_not_used(
     for n in (40, 41):
         line.put(VALUES["messages"](n))
     assert len(mine.saver.serde.dumps_typed(swapped)[1]) == len(mine.saver.serde.dumps_typed(line.values[cid(2)])[1])
-    again = Thread(other, thread="source" if way == "copied" else "t", run_id="gone")
-    if way == "copied":
-        other.copy_thread("t", "source")
+    copied = way == "copied"  # only so does a deleted thread get the ids again that it had
+    again = Thread(other, thread="source" if copied else "t", first=1 if copied else 3, run_id="gone")
     if way in ("pruned", "a run deleted"):
-        again.last, again.number = cid(2), 3
+        again.last = cid(2)
         again.put(VALUES["messages"](42))  # the strand is longer now, and as long as before when that is gone
         again.put(forty)
         other.prune(["t"]) if way == "pruned" else other.delete_for_runs(["gone"])
     else:
         other.delete_thread("t")
     if way in ("deleted and put again", "copied"):
-        other.delete_thread("source")
         again.put(forty)
         again.put(swapped)
-    if way == "copied":
+    if copied:
         other.copy_thread("source", "t")
     if way == "pruned":
         again.put(swapped)
+    if way == "deleted":
+        with pytest.raises(ConflictError, match="was deleted"):
+            line.put([*VALUES["messages"](41), message(300)])
+        assert {} == pieces(backend.url())
 
-    line.last, line.number, line.values = again.last or line.last, 30, {}
+    line.last, line.number, line.values = again.last, 30, {}
     if way == "a run deleted":
         line.last = cid(2)
+    line.put([*VALUES["messages"](41), message(300)])
+    line.put([*swapped, message(300)])
+    line.check()
+    line.check(other)
+
+
+def test_s2_what_is_remembered_of_a_thread_that_was_copied_back_is_not_used(
+    backend: SqliteBackend, forms: Callable[[Any], Driver]
+) -> None:
+    """It is as long as it was, and its checkpoints have the ids they had; its last message is another one."""
+    mine, other = forms(backend.open()), forms(backend.open())
+    swapped = [*VALUES["messages"](40), message(60)]
+    line, theirs = Thread(mine), Thread(other, thread="source", first=2)
+    theirs.last = line.put(VALUES["messages"](40))
+    other.copy_thread("t", "source")
+    line.put(VALUES["messages"](41))
+    theirs.put(swapped)
+    other.delete_thread("t")
+    other.copy_thread("source", "t")
+
+    line.values = {}
     line.put([*VALUES["messages"](41), message(300)])
     line.put([*swapped, message(300)])
     line.check()

@@ -15,6 +15,7 @@ from langgraph_ext.errors import InvalidArgument, NotFound
 from langgraph_ext.saver import Pruned
 from tests.support.apps import CONFIG, State, answered, asks, fails, line, says, tried
 from tests.support.build import cid, config, whole
+from tests.support.growing import check_strands, pieces
 
 
 @pytest.fixture
@@ -183,9 +184,9 @@ def test_s10_what_cannot_be_kept_is_refused(saver: LedgerSaver, keep_last: Any) 
         saver.prune_thread("t", keep_last=keep_last)
 
 
-def test_s10_a_long_thread_is_pruned_in_slices(saver: LedgerSaver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_s10_a_long_thread_is_pruned_in_slices(saver: LedgerSaver, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is a transaction; what is in between is a sound thread, with the newest checkpoint as it was."""
-    app = line(saver, a=says("a"), b=says("b"))
+    app = line(saver, a=says("a" * 1000), b=says("b"))
     for _ in range(8):
         tried(app, durability="sync")
     state, seen = app.get_state(CONFIG), []
@@ -194,11 +195,13 @@ def test_s10_a_long_thread_is_pruned_in_slices(saver: LedgerSaver, monkeypatch: 
     def small(fn: Any, *args: Any, **kwargs: Any) -> Any:
         answer = transact(fn, *args, **(kwargs | {"most": 5} if fn.__name__ == "prune" else kwargs))
         seen.append((len(heads(saver)), app.get_state(CONFIG) == state, saver.ledger.verify()))
+        check_strands(path, trimmed=True)
         return answer
 
     monkeypatch.setattr(saver.database, "transact", small)
     gone = saver.prune_thread("t")
 
+    assert pieces(path)
     assert [27, 22, 17, 12, 7, 2, 1] == [count for count, *_ in seen]
     assert ([(True, [])] * 7, 31) == ([tuple(rest) for _, *rest in seen], gone.checkpoints)
 

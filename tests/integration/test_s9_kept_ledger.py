@@ -16,6 +16,7 @@ from langgraph_ext import AgentNode, Budget, Frame, LedgerSaver, durable, with_l
 from langgraph_ext.ledger import Dimension
 from langgraph_ext.testing import ScriptedChatModel, call
 from tests.support.apps import CONFIG, Boom, State, answered, asks, graph_of, line, names, says, tried
+from tests.support.growing import pieces
 
 SECRET = "the-patient-is-ill"
 """Stands in everything that a run is given, says, keeps and is told."""
@@ -54,7 +55,7 @@ def fails(state: State) -> Any:
 def life(saver: LedgerSaver) -> Any:
     """A thread that has seen everything: effects, memos, steering, an answer, an error, and an open question."""
     inner = line(None, asks=asks({"kind": SECRET, "ask": SECRET}))
-    app = line(saver, a=says(SECRET), pays=pays, inner=inner)
+    app = line(saver, a=says(SECRET * 300), pays=pays, inner=inner)
     tried(app, (SECRET,))
     saver.ledger.steer(saver.ledger.runs()[0].run_id, SECRET)
     (question,) = saver.ledger.interrupts(pending=True)
@@ -106,6 +107,7 @@ def test_s9_a_kept_ledger_holds_nothing_that_was_said(saver: LedgerSaver, path: 
     """No input, no output, no question, answer, message, memo, payload, receipt, error message or reason."""
     life(saver)
     assert SECRET in stored(path)
+    assert pieces(path)
     saver.delete_thread("t", keep_ledger=True)
 
     assert SECRET not in stored(path)

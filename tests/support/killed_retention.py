@@ -18,6 +18,7 @@ from tests.support.apps import asks, line, says
 from tests.support.build import whole
 from tests.support.compare import facts
 from tests.support.faults import Points, faulty, kill_myself
+from tests.support.growing import check_strands, pieces
 
 __all__ = ["WAYS", "look", "make", "take_away"]
 
@@ -26,6 +27,9 @@ DAY_US = 86_400_000_000
 BEGUN_US = 1_700_000_000_000_000
 
 THREADS = ("talks", "asks", "doubts", "nested")
+
+LONG = "so " * 1000
+"""Some turns of it are a large value, which lies in a strand."""
 
 
 def extend(old: list[str], batches: Sequence[list[str]]) -> list[str]:
@@ -48,12 +52,12 @@ def pays(state: Any, frame: Frame) -> Any:
 
 def graphs(saver: Any) -> dict[str, Any]:
     """By thread."""
-    talk = StateGraph(Talk).add_node("a", lambda state: {"log": ["a"]}).add_node("b", lambda state: {"said": "b"})
+    talk = StateGraph(Talk).add_node("a", lambda state: {"log": [LONG]}).add_node("b", lambda state: {"said": "b"})
     return {
         "talks": talk.add_edge(START, "a").add_edge("a", "b").compile(checkpointer=saver),
         "asks": line(saver, a=says("a"), inner=line(None, ask=asks("sure?"))),
         "doubts": line(saver, a=says("a"), pays=pays),
-        "nested": line(saver, inner=line(None, b=says("b"), c=says("c"))),
+        "nested": line(saver, inner=line(None, b=says(LONG), c=says("c"))),
     }
 
 
@@ -137,12 +141,14 @@ def look(folder: str) -> dict[str, Any]:
     with sqlite3.connect(f"{folder}/runs.db") as connection:
         wrong = [row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
         tombstones = connection.execute("SELECT thread_id, newest_id, deletions FROM tombstone ORDER BY 1").fetchall()
+    check_strands(f"{folder}/runs.db", trimmed=True)
     with LedgerSaver(f"{folder}/runs.db") as saver:
         listed = [facts(each) for each in saver.list(None)]
         apps, runs = graphs(saver), saver.ledger.runs(limit=1000)
         return {
             "wrong": [*wrong, *saver.ledger.verify()],
             "tombstones": tombstones,
+            "bytes": sum(stop - start for each in pieces(f"{folder}/runs.db").values() for start, stop in each),
             "listed": listed,
             "states": {
                 (thread, copy): apps[thread].get_state(whole(thread + copy)).values
