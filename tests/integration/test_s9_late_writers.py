@@ -8,13 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command
 
-from langgraph_ext import Frame, LedgerSaver, durable, with_ledger
+from langgraph_ext import AgentNode, Frame, LedgerSaver, durable, with_ledger
 from langgraph_ext.errors import ConflictError, LangGraphExtError, LeaseError
+from langgraph_ext.testing import ScriptedChatModel, call
 from tests.support.acted import Acts
-from tests.support.apps import CONFIG, State, asks, fan, line, says
+from tests.support.apps import CONFIG, State, asks, fan, graph_of, line, says
 from tests.support.build import whole
 from tests.support.driver import Form
 
@@ -190,3 +192,24 @@ def test_s9_a_thread_is_not_deleted_under_a_live_lease(acts: Acts) -> None:
     acts.saver.delete_thread("t")
 
     assert (["thread_busy"], []) == (codes, rows(acts))
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+def test_s9_a_thread_is_not_deleted_while_an_agent_of_it_is_driven(saver: LedgerSaver, durability: Any) -> None:
+    """Under "exit" its own thread has nothing yet: the agent's is held."""
+    told: list[Any] = []
+
+    def look() -> str:
+        """Look."""
+        with pytest.raises(LeaseError) as refused:
+            saver.delete_thread("t")
+        told.append((refused.value.code, "agent:" in str(refused.value)))
+        return "nothing"
+
+    model = ScriptedChatModel(script=[call("look", {}), "done"])
+    app = graph_of(AgentNode(name="clerk", model=model, tools=[look])).compile(checkpointer=saver)
+    app.invoke({"messages": [HumanMessage("look")]}, CONFIG, durability=durability)
+    saver.delete_thread("t")
+
+    assert [("thread_busy", durability == "exit")] == told
+    assert [] == saver.ledger.runs()
