@@ -18,10 +18,11 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.ledger import runs
 from langgraph_ext.ledger.agent_threads import thread_of
 from langgraph_ext.ledger.forgetting import agent_roots_of, forget_agent_rows, forget_payloads, forget_thread
+from langgraph_ext.ledger.node_paths import KEPT
 from langgraph_ext.ledger.records import RunStatus
 from langgraph_ext.ledger.runs import At
 
-__all__ = ["DELETED", "end_open", "forget_kept", "keep_thread"]
+__all__ = ["DELETED", "end_open", "forget_kept", "is_kept", "keep_thread"]
 
 DELETED = "thread_deleted"
 """Why a run is cancelled whose thread is deleted."""
@@ -89,6 +90,11 @@ def _strip(tx: Tx, thread_id: str, row: Row) -> None:
             left["task_id"] = asked["task_id"]
     if left != details:
         tx.run("kept_details_put", seq=row["seq"], details=canonical.encode(left).decode())
+
+
+def is_kept(tx: Tx, thread_id: str) -> bool:
+    """Whether this is the name of no thread, but one under which the ledger of a deleted one was kept."""
+    return thread_id.startswith(KEPT) and tx.maybe("kept_name", kept_id=thread_id) is not None
 
 
 def forget_kept(tx: Tx, thread_id: str) -> int:

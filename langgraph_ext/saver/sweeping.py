@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from langgraph_ext.database import GREATEST, Row, Tx
-from langgraph_ext.ledger import horizon, open_ends
+from langgraph_ext.ledger import horizon, keeping, open_ends
 from langgraph_ext.saver import deletion, pruning
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.pruning import SLICE, Keep, is_finished
@@ -106,8 +106,11 @@ def _thread(
     tx: Tx, thread_id: str, policy: Policy, most: int, *, keep_as: str, now_us: int, acts: bool
 ) -> tuple[Swept, bool]:
     """One thread: what was taken away, or would be, and whether more of it is to go."""
-    if tx.maybe("thread_exists", thread_id=thread_id) is None:
-        return Swept(), False  # nothing but events is left of it
+    if tx.maybe("thread_exists", thread_id=thread_id) is None or keeping.is_kept(tx, thread_id):
+        return (
+            Swept(),
+            False,
+        )  # nothing but events is left of it, or its ledger was kept: that goes by age of its events
     due = _due_of(tx, thread_id, policy)
     if due is None:
         return Swept(threads=1), False

@@ -186,6 +186,26 @@ def test_s9_a_deletion_that_keeps_nothing_takes_what_was_kept(saver: LedgerSaver
     assert [] == saver.ledger.verify()
 
 
+@pytest.mark.parametrize("keep_ledger", [True, False])
+def test_s9_a_sweep_has_no_thread_in_what_was_kept(saver: LedgerSaver, path: Path, keep_ledger: bool) -> None:
+    """Neither the one that kept it, which comes by its name later, nor one after it; a thread of such a name is one."""
+    app = line(saver, a=says("a"))
+    for thread in ("a", "t"):
+        app.invoke({"log": []}, {"configurable": {"thread_id": thread}})
+    policy: Any = {"older_than_seconds": 0, "keep_last": 0}
+    did = [saver.sweep(**policy, keep_ledger=True)]
+    app.invoke({"log": []}, {"configurable": {"thread_id": "kept:b"}})
+    did += [saver.sweep(**policy, keep_ledger=keep_ledger), saver.sweep(**policy, keep_ledger=keep_ledger)]
+
+    assert [2, 1, 0] == [each.deleted for each in did] == [each.threads for each in did]
+    left = ["kept:b", "t", "a"] if keep_ledger else ["t", "a"]
+    assert left == [run.thread_id for run in saver.ledger.runs()]
+    assert left[-2:] == [saver.ledger.events(run.run_id)[0].thread_id for run in saver.ledger.runs()][-2:]
+    with sqlite3.connect(path) as connection:
+        named = [row[0] for row in connection.execute("SELECT thread_id FROM tombstone ORDER BY thread_id")]
+    assert (["a", "kept:b", "t"], []) == (named, saver.ledger.verify())
+
+
 def test_s9_visits_and_errors_of_a_kept_ledger_are_read(saver: LedgerSaver) -> None:
     """Which node ran how often, and how it went, in subgraphs too."""
     tried(line(saver, a=says("a"), inner=line(None, b=says("b")), fails=fails))
