@@ -7,15 +7,13 @@ from collections.abc import Collection
 from langgraph_ext.database import Tx
 from langgraph_ext.ledger.agent_threads import beginning_of_keys, thread_of
 
-__all__ = ["agent_roots_of", "forget_agent_rows", "forget_payloads", "forget_thread", "forget_undone"]
+__all__ = ["agent_roots_of", "forget_agent_rows", "forget_payloads", "forget_thread", "forget_undone", "newest_known"]
 
 
 def forget_thread(tx: Tx, thread_id: str) -> None:
     """Delete what the ledger's own tables hold of a thread, and all that is stored of its agent nodes' agent runs."""
     for root_id in agent_roots_of(tx, thread_id):
-        forget_agent_rows(tx, root_id)
-        tx.run("events_delete", thread_id=thread_of(root_id))
-        forget_thread(tx, thread_of(root_id))
+        _forget_agent(tx, root_id)
     _forget_asked(tx, thread_id)
     tx.run("model_calls_delete", thread_id=thread_id)
     tx.run("budget_delete", thread_id=thread_id)
@@ -46,10 +44,28 @@ def _forget_done(tx: Tx, thread_id: str) -> None:
 
 
 def agent_roots_of(tx: Tx, thread_id: str) -> list[str]:
-    """The agent runs that the agent nodes of a thread have started. The engine's queries are there in any case."""
+    """The agent runs that the agent nodes of a thread have started; not the one whose own thread this is.
+
+    The engine's queries are there in any case.
+    """
     beginning, end = beginning_of_keys(thread_id)
     roots = tx.all("agent_roots_of_thread", thread_id=thread_id, beginning=beginning, end=end)
-    return [root["agent_run_id"] for root in roots]
+    return [root["agent_run_id"] for root in roots if thread_of(root["agent_run_id"]) != thread_id]
+
+
+def newest_known(tx: Tx, thread_id: str) -> str | None:
+    """The last checkpoint that the ledger knows of a thread, stored or not; None if it holds nothing of the thread.
+
+    Of a thread that had agent runs before anything was stored there is none: "".
+    """
+    last_id: str | None = tx.one("run_newest", thread_id=thread_id)["last_id"]
+    return "" if last_id is None and agent_roots_of(tx, thread_id) else last_id
+
+
+def _forget_agent(tx: Tx, root_id: str) -> None:
+    forget_agent_rows(tx, root_id)
+    tx.run("events_delete", thread_id=thread_of(root_id))
+    forget_thread(tx, thread_of(root_id))
 
 
 def forget_agent_rows(tx: Tx, root_id: str) -> None:
@@ -67,10 +83,16 @@ def forget_agent_rows(tx: Tx, root_id: str) -> None:
 
 
 def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:
-    """Delete the runs of these names that have no checkpoint left, with all that the ledger holds of them."""
+    """Delete the runs of these names that have no checkpoint left, with all that the ledger holds of them.
+
+    The agent runs that their attempts have started go with them.
+    """
     for run_id in sorted(run_ids):
         run = tx.maybe("run_named", run_id=run_id)
         if run is not None and run["thread_id"] == thread_id and tx.maybe("run_place", run=run["run"]) is None:
+            for child in tx.all("run_children", run_id=run_id):
+                tx.run("run_events_delete", run=child["run"])  # in this thread, if a visit drove it
+                _forget_agent(tx, child["run_id"])
             tx.run("interrupts_of_run_delete", run=run["run"])
             tx.run("effect_uses_of_run_delete", run=run["run"])
             tx.run("effect_forks_of_run_delete", run=run["run"])

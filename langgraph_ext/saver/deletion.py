@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.ledger import keeping, open_ends, tombstones
-from langgraph_ext.ledger.forgetting import forget_thread, forget_undone
+from langgraph_ext.ledger import forgetting, keeping, open_ends, tombstones
 from langgraph_ext.ledger.node_paths import KEPT
 from langgraph_ext.ledger.runs import is_apart
 from langgraph_ext.saver import strands
@@ -37,22 +36,23 @@ def delete_thread(tx: Tx, thread_id: str, *, keep_as: str | None = None, stored_
     """
     open_ends.refuse_held(tx, thread_id, now_us=stored_us)  # who holds it may have stored nothing yet
     found = tx.maybe("thread_exists", thread_id=thread_id)
-    if found is None and keep_as is not None:
-        return False
-    if found is not None:
+    known = forgetting.newest_known(tx, thread_id)  # its checkpoints may be gone, or were never stored
+    if found is not None or known is not None:
         newest_id = tx.one("thread_newest", thread_id=thread_id)["checkpoint_id"]
-        tombstones.bury(tx, thread_id, newest_id, now_us=stored_us)
+        tombstones.bury(tx, thread_id, max(newest_id or "", known or ""), now_us=stored_us)
         if keep_as is not None:
             keeping.end_open(tx, thread_id, now_us=stored_us)
         seq = say(tx, "thread.deleted", thread_id, stored_us)
-        if found["strand"] is not None:
+        if found is not None and found["strand"] is not None:
             strands.delete(tx, thread_id)
         if keep_as is not None:
             keeping.keep_thread(tx, thread_id, f"{KEPT}{keep_as}", seq=seq, now_us=stored_us)
             return True
         tx.run("thread_delete", thread_id=thread_id, seq=seq)
-        forget_thread(tx, thread_id)
-    return keeping.forget_kept(tx, thread_id) > 0 or found is not None
+        forgetting.forget_thread(tx, thread_id)
+    elif keep_as is not None:
+        return False
+    return keeping.forget_kept(tx, thread_id) > 0 or found is not None or known is not None
 
 
 def to_delete(tx: Tx, thread_id: str) -> int:
@@ -79,7 +79,7 @@ def delete_for_runs(tx: Tx, run_ids: Sequence[str], *, stored_us: int) -> None:
         addresses = [Address(*each, None) for each in sorted(namespaces) if each[0] == thread_id]
         found = ((address, puts_of(tx, address)) for address in addresses)
         take_away(tx, [space_of(tx, address, rows, _of_runs(rows, named)) for address, rows in found], stamp=stamp)
-        forget_undone(tx, thread_id, named)
+        forgetting.forget_undone(tx, thread_id, named)
 
 
 def _is_bare(tx: Tx, run: Row) -> bool:

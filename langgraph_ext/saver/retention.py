@@ -131,9 +131,10 @@ def say(tx: Tx, event: str, thread_id: str, stored_us: int) -> int:
     Returns:
         That number, which stamps the strands that lose bytes.
     """
-    newest = tx.one("thread_newest", thread_id=thread_id)["checkpoint_id"]
-    where = {"thread_id": thread_id, "checkpoint_ns": "", "checkpoint_id": newest}
-    append_event(tx, name=event, run=None, **where, stored_us=stored_us)
+    newest = tx.one("thread_newest", thread_id=thread_id)["checkpoint_id"] or ""  # of some, the ledger alone knows
+    append_event(
+        tx, name=event, run=None, thread_id=thread_id, checkpoint_ns="", checkpoint_id=newest, stored_us=stored_us
+    )
     return int(tx.one("log_last")["seq"])
 
 

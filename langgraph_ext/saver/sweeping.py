@@ -110,7 +110,7 @@ def _thread(
         return (
             Swept(),
             False,
-        )  # nothing but events is left of it, or its ledger was kept: that goes by age of its events
+        )  # only events are left of it, or its ledger was kept: both go by age
     due = _due_of(tx, thread_id, policy)
     if due is None:
         return Swept(threads=1), False

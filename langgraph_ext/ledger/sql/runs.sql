@@ -67,6 +67,10 @@ WHERE run = :run AND status = :expected;
 -- name: run_named
 SELECT * FROM run WHERE run_id = :run_id;
 
+-- name: run_newest
+-- The last checkpoint that any run of a thread had, whether it is stored or not. (An agent's own run has none.)
+SELECT max(last_id) AS last_id FROM run WHERE thread_id = :thread_id AND first_id <> '';
+
 -- name: runs_delete
 DELETE FROM run WHERE thread_id = :thread_id;
 
