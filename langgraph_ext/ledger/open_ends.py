@@ -12,7 +12,7 @@ from langgraph_ext.ledger import leases
 from langgraph_ext.ledger.agent_threads import thread_of
 from langgraph_ext.ledger.forgetting import agent_roots_of
 
-__all__ = ["Kept", "places_of", "refuse_held", "why_kept"]
+__all__ = ["Kept", "end_lapsed", "places_of", "refuse_held", "why_kept"]
 
 
 class Kept(StrEnum):
@@ -55,6 +55,17 @@ def refuse_held(tx: Tx, thread_id: str, *, now_us: int) -> None:
     leases.refuse_held(tx, thread_id, now_us=now_us)
     for root_id in agent_roots_of(tx, thread_id):
         leases.refuse_held(tx, thread_of(root_id), now_us=now_us)
+
+
+def end_lapsed(tx: Tx, thread_id: str, *, now_us: int) -> None:
+    """End leases that nobody has ended, of a thread that is about to be deleted: none of them is live (`refuse_held`).
+
+    Who overslept would hold the thread still, as nobody has taken it since.
+    """
+    for held in (thread_id, *map(thread_of, agent_roots_of(tx, thread_id))):
+        epoch = leases.left_epoch(tx, held)
+        if epoch is not None:
+            leases.release(tx, held, epoch, now_us=now_us)
 
 
 def places_of(tx: Tx, thread_id: str) -> set[tuple[str, str]]:

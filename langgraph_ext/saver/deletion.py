@@ -40,6 +40,7 @@ def delete_thread(tx: Tx, thread_id: str, *, keep_as: str | None = None, stored_
     if found is not None or known is not None:
         newest_id = tx.one("thread_newest", thread_id=thread_id)["checkpoint_id"]
         tombstones.bury(tx, thread_id, max(newest_id or "", known or ""), now_us=stored_us)
+        open_ends.end_lapsed(tx, thread_id, now_us=stored_us)
         if keep_as is not None:
             keeping.end_open(tx, thread_id, now_us=stored_us)
         seq = say(tx, "thread.deleted", thread_id, stored_us)

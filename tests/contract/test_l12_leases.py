@@ -138,9 +138,9 @@ def test_l12_no_epoch_comes_again(database: Database, path: Path) -> None:
         acquire(database, here("first"))
         saver.delete_thread("t")
 
-    assert 1 == acquire(database, here("first")).epoch
-    database.transact(release, "t", 1, now_us=NOW_US)
-    assert 2 == acquire(database, here("second")).epoch
+    assert 2 == acquire(database, here("first")).epoch  # its own had lapsed, and ended with the thread
+    database.transact(release, "t", 2, now_us=NOW_US)
+    assert 3 == acquire(database, here("second")).epoch
 
 
 @pytest.mark.parametrize("ttl_us", [0, -1, 10**16])
