@@ -76,10 +76,7 @@ def check_strands(path: Path | str, *, trimmed: bool = False) -> None:
             for start, stop in places:
                 unfull = 0 if stop - start == strands.FULL else unfull + 1
                 assert unfull <= strands.MOST_UNFULL + 1, "pieces that are not full were not joined"
-    numbers = {
-        (row["thread_id"], row["checkpoint_ns"], row["channel"]): row["strand"]
-        for row in _query(path, "SELECT * FROM strand")
-    }
+    numbers = strand_numbers(path)
     for where, spans in spans_stored(path):
         covered = sum(
             min(stop, last) - max(start, first)
@@ -89,6 +86,12 @@ def check_strands(path: Path | str, *, trimmed: bool = False) -> None:
         )
         wanted = sum(stop - start for start, stop in growing.ranges_in(spans))
         assert covered == wanted, f"bytes of {where} are missing"
+
+
+def strand_numbers(path: Path | str) -> dict[tuple[str, str, str], int]:
+    """The number of each strand, by thread, namespace and channel."""
+    rows = _query(path, "SELECT * FROM strand")
+    return {(row["thread_id"], row["checkpoint_ns"], row["channel"]): row["strand"] for row in rows}
 
 
 def spans_stored(path: Path | str) -> list[tuple[tuple[str, str, str], growing.Spans]]:
