@@ -5,11 +5,12 @@ counts, and a clock that was put back or forward takes nothing away too early. A
 One that is more (what a task wrote is also an event, and its checkpoint needs it) stays, and is shown as an event no
 more.
 
-Of a run that has not ended its own life stays (`run.…`): it says why the run stands as it does.
+Of a run that has not ended its own life stays (`run.…`): it says why the run stands as it does. It goes with the end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from langgraph_ext.database import Row, Tx
@@ -79,17 +80,28 @@ def move(tx: Tx, before_us: int, size: int) -> Moved:
     """
     found = tx.maybe("horizon_get")
     seq, upto = (0, 0) if found is None else (found["seq"], found["upto"])
-    page = _page(tx, seq, before_us, size)
+    page, last = _page(tx, seq, before_us, size), tx.maybe("log_get", seq=seq)
     if page.rows:
         seq, upto = page.rows[-1]["seq"], page.last or upto
         hide_upto(tx, count(tx, page.runs), upto)
-        newest = tx.one("log_last")["seq"]  # stays, so that no number comes again
-        for row in page.rows:
-            if row["seq"] != newest and _is_only_event(tx, row):
-                tx.run("event_delete", seq=row["seq"])
         tx.run("horizon_put", seq=seq, upto=upto)
-    left = 0 if page.is_full else _forget_kept(tx, seq, size - len(page.rows))
-    return Moved(events=page.events, rows=len(page.rows) + left, more=page.is_full or left > 0)
+    _delete_events(tx, page.rows if last is None else [last, *page.rows])
+    kept = 0 if page.is_full else _forget_kept(tx, seq, size - len(page.rows))
+    return Moved(events=page.events, rows=len(page.rows) + kept, more=page.is_full or kept > 0)
+
+
+def _delete_events(tx: Tx, rows: Sequence[Row]) -> None:
+    """Delete those of the passed rows that are events and nothing more; but for the newest row of the log.
+
+    That one stays, so that no number comes again, and goes the next time: so the last row that was passed is looked at
+    again then.
+    """
+    newest = tx.one("log_last")["seq"]
+    for row in rows:
+        if row["seq"] != newest and _is_only_event(tx, row):
+            tx.run("event_delete", seq=row["seq"])
+            if row["run"] is not None:  # it may have been open when the first of its events were passed
+                tx.run("run_life_forget", run=row["run"], seq=row["seq"])
 
 
 def _page(tx: Tx, seq: int, before_us: int, size: int) -> _Page:

@@ -55,7 +55,8 @@ class Removal(BaseCheckpointSaver[Any]):
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints whose metadata names one of these runs, with their writes. May be repeated.
 
-        Every other checkpoint keeps its state: values it shares with a deleted one move to it.
+        Every other checkpoint keeps its state: values it shares with a deleted one move to it. A run that has none left
+        goes from the ledger, with its effects, and with the agent runs that it has started.
         """
         self.database.transact(
             deletion.delete_for_runs,

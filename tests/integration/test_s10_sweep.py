@@ -399,6 +399,31 @@ def test_s10_the_ledger_stays_sound_however_many_events_go(store: Driver, saver:
     assert 3 == len(saver.ledger.interrupts(pending=True))
 
 
+def test_s10_a_run_that_was_open_when_its_first_events_went_leaves_none_when_its_end_goes(
+    store: Driver, saver: LedgerSaver, clock: Clock, path: Path
+) -> None:
+    """What was kept to say why it stood as it did would say so for ever."""
+    app = line(saver, a=says("a"), ask=asks("sure?"), again=asks("really?"))
+    ran(saver, app, "t")
+    for more in (1, 1, 0):
+        clock.days(2)
+        swept(store, events_older_than_seconds=DAY)
+        assert [] == saver.ledger.verify()
+        for question in saver.ledger.interrupts(pending=True)[:more]:
+            saver.ledger.answer({question.interrupt_id: "yes"})
+            app.invoke(saver.ledger.resume_command("t"), config())
+    clock.days(2)
+    ran(saver, line(saver, a=says("a")), "u")
+    swept(store, events_older_than_seconds=DAY)
+    with sqlite3.connect(path) as connection:
+        left = connection.execute(
+            "SELECT event FROM checkpoint_log WHERE thread_id = 't' AND event LIKE 'run.%'"
+        ).fetchall()
+
+    assert ("succeeded", []) == (saver.ledger.runs(thread_id="t")[0].status, saver.ledger.verify())
+    assert [] == left
+
+
 def test_s10_the_last_number_of_the_log_never_comes_again(store: Driver, saver: LedgerSaver, clock: Clock) -> None:
     """Though everything is forgotten."""
     ran(saver, line(saver, a=says("a")), "t")

@@ -47,3 +47,9 @@ SELECT root_id, checkpoint_ns, checkpoint_id FROM interrupt WHERE thread_id = :t
 
 -- name: run_events_gone
 UPDATE run SET gone_upto = :gone_upto, events_gone = :events_gone WHERE run = :run;
+
+-- name: run_life_forget
+-- What is left of the own life of a run that has ended, up to some row.
+DELETE FROM checkpoint_log
+WHERE run = :run AND listed IS NULL AND seq < :seq AND substr(event, 1, 4) = 'run.'
+    AND EXISTS (SELECT 1 FROM run WHERE run.run = :run AND ended_us IS NOT NULL);
