@@ -85,14 +85,11 @@ def forget_agent_rows(tx: Tx, root_id: str) -> None:
 def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:
     """Delete the runs of these names that have no checkpoint left, with all that the ledger holds of them.
 
-    The agent runs that their attempts have started go with them.
+    The agent runs that their attempts have started go with the last of the runs that share their history.
     """
     for run_id in sorted(run_ids):
         run = tx.maybe("run_named", run_id=run_id)
         if run is not None and run["thread_id"] == thread_id and tx.maybe("run_place", run=run["run"]) is None:
-            for child in tx.all("run_children", run_id=run_id):
-                tx.run("run_events_delete", run=child["run"])  # in this thread, if a visit drove it
-                _forget_agent(tx, child["run_id"])
             tx.run("interrupts_of_run_delete", run=run["run"])
             tx.run("effect_uses_of_run_delete", run=run["run"])
             tx.run("effect_forks_of_run_delete", run=run["run"])
@@ -107,3 +104,15 @@ def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:
             tx.run("slices_of_run_delete", run=run["run"])
             tx.run("run_events_delete", run=run["run"])
             tx.run("run_delete", run=run["run"])
+            for child in tx.all("run_children", run_id=run_id):
+                _forget_history(tx, child["run_id"])
+
+
+def _forget_history(tx: Tx, root_id: str) -> None:
+    """Delete an agent run, and those that share its history, if the runs that have started them are all gone."""
+    sharing = tx.all("agent_roots_with_history", root_id=root_id)
+    if any(each["is_needed"] for each in sharing):
+        return
+    for each in sharing:
+        tx.run("run_events_delete", run=each["run"])  # in this thread, if a visit drove it
+        _forget_agent(tx, each["root_id"])

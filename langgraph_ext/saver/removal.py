@@ -56,7 +56,7 @@ class Removal(BaseCheckpointSaver[Any]):
         """Delete the checkpoints whose metadata names one of these runs, with their writes. May be repeated.
 
         Every other checkpoint keeps its state: values it shares with a deleted one move to it. A run that has none left
-        goes from the ledger, with its effects, and with the agent runs that it has started.
+        goes from the ledger, with its effects; agent runs go with the last of the runs that share their history.
         """
         self.database.transact(
             deletion.delete_for_runs,

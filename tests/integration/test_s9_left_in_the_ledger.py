@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage
 
-from langgraph_ext import AgentNode, LedgerSaver, with_ledger
+from langgraph_ext import AgentGraphEngine, AgentNode, LedgerSaver, with_ledger
 from langgraph_ext.database import open_database
 from langgraph_ext.testing import ScriptedChatModel, call
 from tests.support import agent_processes as children
@@ -64,26 +64,42 @@ def agents(path: Path) -> int:
 
 
 @pytest.mark.parametrize("attached", [True, False])
-def test_s9_agents_go_with_the_run_that_has_started_them(saver: LedgerSaver, path: Path, attached: bool) -> None:
-    """And not those of another run."""
+@pytest.mark.parametrize("first", ["one", "two"])
+def test_s9_agents_go_with_the_last_of_the_runs_that_share_their_history(
+    saver: LedgerSaver, path: Path, attached: bool, first: str
+) -> None:
+    """The turns of a chat go on with one history: a later turn needs what an earlier one has stored."""
     app = clerk(saver, attached=attached)
     turn(app, "one")
     turn(app, "two")
-    saver.delete_for_runs(["one"])
-    assert (["two"], 1, []) == (
-        [run.run_id for run in saver.ledger.runs(thread_id="t")],
-        agents(path),
-        saver.ledger.verify(),
-    )
-    assert ["two"] == [run.parent_run_id for run in saver.ledger.runs() if run.thread_id != "t"]
-    saver.delete_for_runs(["two"])
+    engine = AgentGraphEngine(saver.ledger)
+    before = {each.agent_run_id: engine.transcript(each.agent_run_id) for each in engine.runs()}
+    saver.delete_for_runs([first])
+    assert before == {each.agent_run_id: engine.transcript(each.agent_run_id) for each in engine.runs()}
+    assert (1, 2, []) == (len(saver.ledger.runs(thread_id="t")), agents(path), saver.ledger.verify())
+    saver.delete_for_runs([{"one": "two", "two": "one"}[first]])
 
-    assert ([], [], LEFT - {"tombstone"}) == (
-        saver.ledger.runs(),
-        saver.ledger.verify(),
-        stored(path).keys() | LEFT - {"tombstone"},
-    )
+    assert ([], []) == (saver.ledger.runs(), saver.ledger.verify())
+    assert LEFT - {"tombstone"} >= stored(path).keys()
     assert SECRET not in repr(stored(path))
+
+
+def test_s9_a_chat_goes_on_when_its_first_run_is_gone(saver: LedgerSaver, path: Path) -> None:
+    """With all that was said in it; another conversation goes with its own run."""
+    model = ScriptedChatModel(script=["a", "b", "c", "other"])
+    app: Any = graph_of(AgentNode(name="clerk", model=model, tools=[])).compile(checkpointer=saver)
+    for run_id in ("one", "two"):
+        turn(app, run_id)
+    saver.delete_for_runs(["one"])
+    turn(app, "three")
+    app.invoke(
+        {"messages": [HumanMessage("Hi.")]}, {"configurable": {"thread_id": "u"}, "metadata": {"run_id": "four"}}
+    )
+    assert [SECRET, "a", SECRET, "b", SECRET, "c"] == [each.text for each in app.get_state(CONFIG).values["messages"]]
+    assert [1, 3, 5, 1] == [len(each.request["messages"]) for each in model.calls]
+    saver.delete_for_runs(["four"])
+
+    assert (3, []) == (agents(path), saver.ledger.verify())
 
 
 @pytest.mark.parametrize("keep_ledger", [False, True])

@@ -5,6 +5,17 @@
 SELECT agent_run_id FROM agent_run
 WHERE agent_run_id = root_id AND (thread_id = :thread_id OR (key >= :beginning AND key < :end));
 
+-- name: agent_roots_with_history
+-- Those that go on with one history, or more, of a tree, the tree among them; and whether the run is there whose attempt
+-- has started each.
+SELECT DISTINCT own.run_id AS root_id, own.run, parent.run IS NOT NULL AS is_needed
+FROM agent_task AS task
+    CROSS JOIN agent_task AS other ON other.agent_task_id = coalesce(task.context, task.agent_task_id)
+        OR other.context = coalesce(task.context, task.agent_task_id)
+    JOIN run AS own ON own.run_id = other.root_id
+    LEFT JOIN run AS parent ON parent.run_id = own.parent_id
+WHERE task.root_id = :root_id;
+
 -- name: agent_request_forget
 DELETE FROM agent_request WHERE root_id = :root_id;
 
