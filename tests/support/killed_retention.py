@@ -8,12 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+from langchain_core.messages import AnyMessage, HumanMessage
 from langgraph.channels import DeltaChannel
-from langgraph.graph import START, StateGraph
+from langgraph.graph import START, StateGraph, add_messages
 
-from langgraph_ext import Frame, LedgerSaver, durable
+from langgraph_ext import AgentNode, Frame, LedgerSaver, durable
 from langgraph_ext.database import backup, open_database
 from langgraph_ext.saver import pruning, sweeping
+from langgraph_ext.testing import ScriptedChatModel
 from tests.support.apps import asks, line, says
 from tests.support.build import whole
 from tests.support.compare import facts
@@ -26,7 +28,10 @@ DAY_US = 86_400_000_000
 
 BEGUN_US = 1_700_000_000_000_000
 
-THREADS = ("talks", "asks", "doubts", "nested")
+THREADS = ("talks", "asks", "doubts", "nested", "clerks")
+
+AGENTS = ("agent_run", "agent_task", "agent_operation", "agent_message", "agent_commit", "agent_ticket")
+"""Tables that hold agent runs."""
 
 LONG = "so " * 1000
 """Some turns of it are a large value, which lies in a strand."""
@@ -41,6 +46,11 @@ class Talk(TypedDict, total=False):
     said: str
 
 
+class Told(TypedDict, total=False):
+    log: list[str]
+    messages: Annotated[list[AnyMessage], add_messages]
+
+
 def lost(key: str) -> Any:
     raise TimeoutError
 
@@ -53,7 +63,13 @@ def pays(state: Any, frame: Frame) -> Any:
 def graphs(saver: Any) -> dict[str, Any]:
     """By thread."""
     talk = StateGraph(Talk).add_node("a", lambda state: {"log": [LONG]}).add_node("b", lambda state: {"said": "b"})
+    model = ScriptedChatModel(script=["one", "two", "three", "four", "five"])
+    clerk = AgentNode(name="clerk", model=model, tools=[])
+    asked = (
+        StateGraph(Told).add_node("ask", lambda state: {"messages": [HumanMessage(state["log"][0])]}).add_node(clerk)
+    )
     return {
+        "clerks": asked.add_edge(START, "ask").add_edge("ask", "clerk").compile(checkpointer=saver),
         "talks": talk.add_edge(START, "a").add_edge("a", "b").compile(checkpointer=saver),
         "asks": line(saver, a=says("a"), inner=line(None, ask=asks("sure?"))),
         "doubts": line(saver, a=says("a"), pays=pays),
@@ -141,6 +157,7 @@ def look(folder: str) -> dict[str, Any]:
     with sqlite3.connect(f"{folder}/runs.db") as connection:
         wrong = [row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != "ok"]
         tombstones = connection.execute("SELECT thread_id, newest_id, deletions FROM tombstone ORDER BY 1").fetchall()
+        agents = {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in AGENTS}
     check_strands(f"{folder}/runs.db", trimmed=True)
     with LedgerSaver(f"{folder}/runs.db") as saver:
         listed = [facts(each) for each in saver.list(None)]
@@ -162,6 +179,7 @@ def look(folder: str) -> dict[str, Any]:
             "visits": [(each.node_path, each.status) for run in runs for each in saver.ledger.visits(run.run_id)],
             "questions": saver.ledger.interrupts(),
             "effects": saver.ledger.effects(),
+            "agents": agents,
         }
 
 
