@@ -82,7 +82,7 @@ class Driver:
         self._run_of: dict[str, str] = {}
         """By operation whose loop runs: its agent run."""
         self._finding: set[str] = set()
-        """Operations in doubt, of which a function is asked."""
+        """Operations in doubt, of which a function is asked still."""
         self._made = 0
         """Commits that were asked for."""
         self._seen: tuple[int, Seen | None] = (0, None)
@@ -282,7 +282,7 @@ class Driver:
                     self._finding.add(operation.operation_id)
 
     async def _run_loop(self, operation: Operation, *, is_dispatched: bool, ahead: Any) -> None:
-        loop = CallLoop(self._program, self._commit, self._look)
+        loop = CallLoop(self._program, self._commit, self._look, self._finding.discard)
         with suppress(ConflictError):  # somebody was first, or the scope closes: the next turn reads where it stands
             await loop.run(operation, is_dispatched=is_dispatched, ahead=ahead)
 

@@ -8,6 +8,7 @@ doubt: with the function that finds out, if its tool has one.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -64,9 +65,13 @@ class CallLoop:
         program: Hooks and calls.
         commit: Writes under the driver's lease.
         look: Reads the tree, behind each commit: it may be this loop's last, and then the driver goes on with it.
+        found: Told of an operation once it is on record what came of its call, as far as that was found out here.
     """
 
-    def __init__(self, program: Program, commit: Commit, look: Look) -> None:
+    def __init__(
+        self, program: Program, commit: Commit, look: Look, found: Callable[[str], object] = lambda operation_id: None
+    ) -> None:
+        self._found = found
         self._program = program
         self._commit = commit
         self._look = look
@@ -192,7 +197,9 @@ class CallLoop:
             if is_end_of_caller(error):
                 raise
             change = Doubt(operation_id=operation_id)
-        return (await self._write(operation, f"reconciled:{operation_id}:{operation.tries}", change)).operation
+        written = await self._write(operation, f"reconciled:{operation_id}:{operation.tries}", change)
+        self._found(operation_id)
+        return written.operation
 
     async def _write(
         self, operation: Operation, key: str, change: Change, *, as_read: bool = True, is_last: bool = True
