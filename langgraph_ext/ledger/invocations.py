@@ -10,8 +10,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from langgraph_ext.database import Row, Tx
-from langgraph_ext.errors import AdmissionError
-from langgraph_ext.ledger import active_time, budgets, control, definitions, leases, lost_calls, resuming, runs
+from langgraph_ext.errors import AdmissionError, BudgetExhausted, LangGraphExtError
+from langgraph_ext.ledger import (
+    abandoned,
+    active_time,
+    budgets,
+    control,
+    definitions,
+    leases,
+    lost_calls,
+    resuming,
+    runs,
+)
 from langgraph_ext.ledger.definitions import Definition
 from langgraph_ext.ledger.dimensions import Amounts
 from langgraph_ext.ledger.encoded import Serde
@@ -64,14 +74,21 @@ def take_up(tx: Tx, *, thread_id: str, now_us: int, **asked: Any) -> Lease:
     return lease
 
 
-def begin(tx: Tx, *, thread_id: str, arrival: Arrival, serde: Serde | None, now_us: int, **asked: Any) -> Begun:
+def begin(
+    tx: Tx, *, thread_id: str, arrival: Arrival, serde: Serde | None, now_us: int, **asked: Any
+) -> Begun | LangGraphExtError:
     """Take a thread for an invocation (as `leases.acquire`), and put on record what it says to its questions.
 
     A config that names another checkpoint than the head travels in time: that is LangGraph's business alone.
 
+    Returns:
+        What it has; or, if it goes on with a run that was cancelled (`cancelled`) or has spent its budget
+        (`budget_exhausted`), the error that refuses it, to be raised once this is committed: what an owner who is gone
+        has left running there comes to its end here, as nobody takes the thread for that run any more.
+
     Raises:
-        AdmissionError: The run that it goes on with was cancelled (`cancelled`), the graph is not what it was when that
-            began, and it matters (`definition_changed`), or its input finds questions open (`questions_open`).
+        AdmissionError: The graph is not what it was when the run that it goes on with began, and it matters
+            (`definition_changed`), or its input finds questions open (`questions_open`).
         ConflictError: Another request has, or had, its name (`run_exists`, `run_key_conflict`); what it says answers no
             open question, or one that has another answer (see `resuming.answer`).
         LeaseError: Another invocation holds the thread (`thread_busy`).
@@ -80,18 +97,16 @@ def begin(tx: Tx, *, thread_id: str, arrival: Arrival, serde: Serde | None, now_
     head = tx.maybe("run_at_head", thread_id=thread_id)
     if arrival.request is not None:
         is_named_again = head is not None and _is_named_again(head, arrival)
-        if head is not None and is_named_again:
-            runs.refuse_cancelled(tx, head, thread_id)
-            runs.refuse_exhausted(head, thread_id)
+        if head is not None and is_named_again and (refused := _refused(tx, head, thread_id, now_us)) is not None:
+            return refused
         lease = take_up(tx, thread_id=thread_id, now_us=now_us, **asked)
         reserve(tx, arrival.request, thread_id=thread_id, epoch=lease.epoch, now_us=now_us)
         _refuse_to_supersede(tx, head, arrival, thread_id)
         return Begun(lease, None, goes_on=is_named_again)
     newest_id = head["checkpoint_id"] if head is not None else tx.one("head_id", thread_id=thread_id)["checkpoint_id"]
     travels = arrival.checkpoint_id not in (None, newest_id)
-    if head is not None and not travels:
-        runs.refuse_cancelled(tx, head, thread_id)
-        runs.refuse_exhausted(head, thread_id)
+    if head is not None and not travels and (refused := _refused(tx, head, thread_id, now_us)) is not None:
+        return refused
     if arrival.said is not None and travels and arrival.checkpoint_id is not None:
         there = {"thread_id": thread_id, "root_id": arrival.checkpoint_id}
         resuming.refuse_another(tx, arrival.said, **there, serde=serde)
@@ -102,6 +117,17 @@ def begin(tx: Tx, *, thread_id: str, arrival: Arrival, serde: Serde | None, now_
     if head is None or travels:
         return Begun(lease, None, is_empty=newest_id is None)
     return Begun(lease, _go_on(tx, head, arrival, At(thread_id, head["checkpoint_id"], now_us)))
+
+
+def _refused(tx: Tx, head: Row, thread_id: str, now_us: int) -> LangGraphExtError | None:
+    """Why nobody goes on with a run; what an owner who is gone has left running is given up then."""
+    try:
+        runs.refuse_cancelled(tx, head, thread_id)
+        runs.refuse_exhausted(head, thread_id)
+    except (AdmissionError, BudgetExhausted) as refused:
+        abandoned.give_up(tx, thread_id, now_us=now_us)
+        return refused
+    return None
 
 
 def _go_on(tx: Tx, head: Row, arrival: Arrival, at: At) -> Sequence[resuming.Stored] | None:

@@ -15,7 +15,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.types import Command
 
 from langgraph_ext.database import Database, on_a_loop
-from langgraph_ext.errors import BudgetExhausted, LeaseError
+from langgraph_ext.errors import BudgetExhausted, LangGraphExtError, LeaseError
 from langgraph_ext.ledger import invocations, leases, notices, resuming
 from langgraph_ext.ledger.holds import Holds
 from langgraph_ext.ledger.renewal import Renewal
@@ -60,7 +60,7 @@ class Attaching:
         asked = self._asked(invocation, config, address, seen)
         while True:
             try:
-                return self._hold(invocation, leases.take_by(self.database, **asked))
+                return self._hold(invocation, _not_refused(leases.take_by(self.database, **asked)))
             except LeaseError:
                 if time.monotonic() >= deadline:
                     raise
@@ -85,7 +85,11 @@ class Attaching:
 
     async def _atake(self, invocation: Invocation, asked: dict[str, Any]) -> invocations.Begun:
         """Take the lease. Whoever is cancelled meanwhile gives it back when it comes: the commit goes on."""
-        taking = asyncio.ensure_future(leases.atake_by(self.database, **asked))
+
+        async def take() -> invocations.Begun:
+            return _not_refused(await leases.atake_by(self.database, **asked))
+
+        taking = asyncio.ensure_future(take())
         try:
             return await asyncio.shield(taking)
         except asyncio.CancelledError:
@@ -212,6 +216,17 @@ def epoch_of_put(invocation: Invocation | None, address: Address, metadata: Mapp
 def _may_wait_to_answer(invocation: Invocation) -> bool:
     """Whether others may go on with the run, and be asked something else, before its command is read."""
     return invocation.on_busy == "wait" and isinstance(invocation.given, Command) and says(invocation.given)
+
+
+def _not_refused(begun: invocations.Begun | LangGraphExtError) -> invocations.Begun:
+    """What a thread was taken with.
+
+    Raises:
+        LangGraphExtError: It was not.
+    """
+    if isinstance(begun, LangGraphExtError):
+        raise begun
+    return begun
 
 
 def _deadline(invocation: Invocation) -> float:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import faults
-from tests.support.killed_spending import agent, early, life, one, raise_budget, spent, told
+from tests.support.killed_spending import agent, cancelled, early, life, one, raise_budget, spent, told
 from tests.support.models import dispatches
 
 FORMS = pytest.mark.parametrize("form", ["sync", "async"])
@@ -66,6 +66,17 @@ def test_l37_a_call_lost_before_its_run_was_on_record_is_counted_with_it(tmp_pat
     assert "done" == faults.run(early, folder, False).value()
 
     assert (["interrupted", "settled"], (1, 1)) == (told(folder)["calls"], told(folder)["turns"])
+
+
+def test_l37_a_call_lost_with_a_run_that_was_cancelled_is_closed_by_who_is_refused(tmp_path: Path) -> None:
+    """Nobody takes the thread for that run any more: what was left running would stay so, and its reservation too."""
+    folder = str(tmp_path)
+    assert faults.run(cancelled, folder, True).killed
+    assert ("cancelled", ["open"]) == (told(folder)["status"], told(folder)["calls"])
+    assert "cancelled" == faults.run(cancelled, folder, False).value()
+
+    found = told(folder)
+    assert (["interrupted"], (0, 1), []) == (found["calls"], found["turns"], found["findings"])
 
 
 @FORMS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import operator
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypedDict
@@ -15,7 +16,7 @@ from langgraph.types import Command, RetryPolicy, interrupt
 
 from langgraph_ext import AgentNode, Budget, LedgerSaver, RunLedger, durable, with_ledger
 from langgraph_ext.errors import LangGraphExtError
-from langgraph_ext.ledger import Dimension
+from langgraph_ext.ledger import Dimension, RunStatus
 from langgraph_ext.testing import ScriptedChatModel, call, say
 from tests.support.faults import kill_myself
 from tests.support.models import dispatches, scripted, used
@@ -136,6 +137,39 @@ def early(folder: str, first: bool) -> str:
         builder = StateGraph(State).add_node("a", lambda state: {"log": [str(model.invoke("hello").content)]})
         app = with_ledger(builder.add_edge(START, "a").compile(checkpointer=saver), budget=Budget(turns=2))
         return outcome(app, {"log": []} if first else None, "sync", "async")
+
+
+# -- a run that somebody cancels while a model is called
+
+
+def cancelled(folder: str, first: bool) -> str:
+    """Two nodes at once. In the call of one the run is cancelled; a try of the other sees to that; then all is gone."""
+    asked = Path(folder) / "asked"
+
+    def wait(is_so: Callable[[], bool]) -> None:
+        while not is_so():
+            time.sleep(0.01)
+
+    def die() -> None:
+        with RunLedger(f"{folder}/runs.db") as ledger:
+            [run] = ledger.runs()
+            ledger.cancel(run.run_id)
+            asked.touch()
+            wait(lambda: ledger.run(run.run_id).status is RunStatus.CANCELLED)
+        kill_myself()
+
+    def late(state: State) -> Any:
+        wait(asked.exists)
+        raise TimeoutError("again")
+
+    model = scripted(usage=used(), max_tokens=50, log=f"{folder}/dispatches", during=die)
+    with LedgerSaver(f"{folder}/runs.db") as saver:
+        builder = StateGraph(State).add_node("calls", lambda state: {"log": [str(model.invoke("hello").content)]})
+        again = RetryPolicy(initial_interval=0.01, jitter=False, retry_on=TimeoutError)
+        builder.add_node("late", durable(late), retry_policy=again)
+        builder.add_edge(START, "calls").add_edge(START, "late")
+        app = with_ledger(builder.compile(checkpointer=saver), budget=Budget(turns=2))
+        return outcome(app, {"log": []} if first else None, "sync", "sync")
 
 
 # -- a whole life under one budget
