@@ -13,7 +13,8 @@ from typing import NamedTuple
 from langchain_core.messages import BaseMessage
 
 from langgraph_ext.database import Row, Tx
-from langgraph_ext.engine.contexts import Name, Plain, end_of, head_of, names_of
+from langgraph_ext.engine.contexts import Name, Plain, end_of, head_of
+from langgraph_ext.engine.last_names import LastNames
 from langgraph_ext.engine.messages import plain, said_of
 from langgraph_ext.engine.rows import first_task
 from langgraph_ext.engine.starting import Continues
@@ -61,14 +62,17 @@ class Carried(NamedTuple):
     continues: Continues | None
 
 
-def look_back(tx: Tx, row: Row | None, place: tuple[str, str] | None, *, is_own: bool) -> Before | None:
+def look_back(
+    tx: Tx, row: Row | None, place: tuple[str, str] | None, *, is_own: bool, last: LastNames
+) -> Before | None:
     """Read the agent run before; None if there is none, or it goes on yet, or its history is another one's by now.
 
     Args:
-        tx: The transaction.
+        tx: The transaction; it only reads.
         row: The agent run.
         place: Namespace and id of the checkpoint that the visit executes; None if that is not stored.
         is_own: Whether it is of the same visit.
+        last: What is kept of names.
     """
     if row is None or not AgentStatus(row["status"]).ended:
         return None
@@ -79,7 +83,7 @@ def look_back(tx: Tx, row: Row | None, place: tuple[str, str] | None, *, is_own:
         row["agent_run_id"],
         not is_own and _is_taken(tx, row, place),
         Continues(first.context_id, head_of(tx, first.context_id, summaries=False).upto),
-        names_of(tx, first.context_id),
+        last.read(tx, first.context_id),
     )
 
 

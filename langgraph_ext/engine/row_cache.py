@@ -7,6 +7,7 @@ once, and again after each write to them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from langgraph_ext.database import Row, Tx
@@ -22,6 +23,12 @@ _KEYS = {
 
 _TABLES = {name: name.removesuffix("get") for name in _KEYS}
 """The beginning of the names of all statements that write to the table of each."""
+
+
+@cache
+def _read_by(statement: str) -> tuple[str, ...]:
+    """The queries whose rows a statement writes to."""
+    return tuple(query for query, table in _TABLES.items() if statement.startswith(table))
 
 
 class RowCache(Tx):
@@ -50,9 +57,8 @@ class RowCache(Tx):
 
     def run(self, name: str, /, **params: object) -> int:
         """As `Tx.run`."""
-        for query, table in _TABLES.items():
-            if name.startswith(table):
-                self._forget(query, params.get(_KEYS[query]))
+        for query in _read_by(name):
+            self._forget(query, params.get(_KEYS[query]))
         return self._tx.run(name, **params)
 
     def _forget(self, query: str, key: object) -> None:

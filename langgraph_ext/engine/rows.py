@@ -41,6 +41,17 @@ def decoded(data: bytes | str | None) -> Any:
     return None if data is None else canonical.decode(data.encode() if isinstance(data, str) else data)
 
 
+class _Members(dict[Any, Any]):
+    """What an enumeration has for each value; an enumeration itself takes its time to find a member."""
+
+    def __init__(self, kind: Callable[[Any], Any]) -> None:
+        self._kind = kind
+
+    def __missing__(self, value: Any) -> Any:
+        found = self[value] = self._kind(value)
+        return found
+
+
 class _Reader:
     """Reads the fields of a record from a row: columns by their names, `input` for `input_data`.
 
@@ -52,7 +63,8 @@ class _Reader:
 
     def __init__(self, names: Sequence[str], *json: str, **states: Callable[[Any], Any]) -> None:
         self._columns = [name.removesuffix("_data") for name in names]
-        self._reads = [(names.index(name), read) for name, read in (dict.fromkeys(json, decoded) | states).items()]
+        members = {name: _Members(kind).__getitem__ for name, kind in states.items()}
+        self._reads = [(names.index(name), read) for name, read in (dict.fromkeys(json, decoded) | members).items()]
         self._picks: dict[tuple[str, ...], Callable[[Row], tuple[Any, ...]]] = {}
         """By the columns that a query gives: what takes these by position. For a name, a row looks through them all."""
 
@@ -63,7 +75,8 @@ class _Reader:
             pick = self._picks[given] = itemgetter(*map(given.index, self._columns))
         values = list(pick(row))
         for place, read in self._reads:
-            values[place] = read(values[place])
+            if (value := values[place]) is not None:
+                values[place] = read(value)
         return values
 
 

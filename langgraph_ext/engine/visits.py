@@ -12,6 +12,7 @@ from langgraph_ext.database import GREATEST, Row, Tx
 from langgraph_ext.engine.behaviours import Behaviours
 from langgraph_ext.engine.carrying import COME_TO_NOTHING, Before, Carried, Given, carried, is_left, look_back
 from langgraph_ext.engine.contexts import Plain, count_of, end_of, names_of, stored_messages
+from langgraph_ext.engine.last_names import last_names
 from langgraph_ext.engine.messages import revived
 from langgraph_ext.engine.reading import named as id_named
 from langgraph_ext.engine.records import AgentRunRecord
@@ -211,7 +212,7 @@ class Visits:
             if found is not None and found["agent_run_id"] not in but and is_left(tx, found):
                 return str(found["agent_run_id"])
             place = visit.place if isinstance(visit, Visit) else None
-            return look_back(tx, found, place, is_own=is_own)
+            return look_back(tx, found, place, is_own=is_own, last=last_names(self._store.database))
 
         return look
 
