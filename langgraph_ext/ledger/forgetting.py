@@ -110,9 +110,9 @@ def forget_undone(tx: Tx, thread_id: str, run_ids: Collection[str]) -> None:
 
 def _forget_history(tx: Tx, root_id: str) -> None:
     """Delete an agent run, and those that share its history, if the runs that have started them are all gone."""
-    sharing = tx.all("agent_roots_with_history", root_id=root_id)
-    if any(each["is_needed"] for each in sharing):
+    sharing = {each["root_id"]: each for each in tx.all("agent_roots_with_history", root_id=root_id)}
+    if any(each["is_needed"] for each in sharing.values()):
         return
-    for each in sharing:
+    for each in sharing.values():
         tx.run("run_events_delete", run=each["run"])  # in this thread, if a visit drove it
         _forget_agent(tx, each["root_id"])

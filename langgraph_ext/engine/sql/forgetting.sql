@@ -7,8 +7,8 @@ WHERE agent_run_id = root_id AND (thread_id = :thread_id OR (key >= :beginning A
 
 -- name: agent_roots_with_history
 -- Those that go on with one history, or more, of a tree, the tree among them; and whether the run is there whose attempt
--- has started each.
-SELECT DISTINCT own.run_id AS root_id, own.run, parent.run IS NOT NULL AS is_needed
+-- has started each. One comes as often as it has tasks in it.
+SELECT own.run_id AS root_id, own.run, parent.run IS NOT NULL AS is_needed
 FROM agent_task AS task
     CROSS JOIN agent_task AS other ON other.agent_task_id = coalesce(task.context, task.agent_task_id)
         OR other.context = coalesce(task.context, task.agent_task_id)
