@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from langgraph_ext.database import Encryption
     from langgraph_ext.engine import (
         AgentGraphEngine,
         AgentSpec,
@@ -37,6 +38,7 @@ __all__ = [
     "CapabilityNode",
     "Deadlines",
     "EffectNotDone",
+    "Encryption",
     "Executor",
     "Frame",
     "InjectedIdempotencyKey",
@@ -63,6 +65,7 @@ _HOMES = {
     "CapabilityNode": "langgraph_ext.nodes.capability_node",
     "Deadlines": "langgraph_ext.engine",
     "EffectNotDone": "langgraph_ext.nodes",
+    "Encryption": "langgraph_ext.database",
     "Executor": "langgraph_ext.engine",
     "Frame": "langgraph_ext.nodes",
     "InjectedIdempotencyKey": "langgraph_ext.engine",

@@ -20,6 +20,7 @@ __all__ = [
     "CapabilityFailed",
     "ConflictError",
     "Diagnostic",
+    "EncryptionError",
     "InvalidArgument",
     "LangGraphExtError",
     "LeaseError",
@@ -244,3 +245,17 @@ class StoreError(LangGraphExtError):
     """
 
     code = "store_error"
+
+
+class EncryptionError(StoreError):
+    """What is encrypted cannot be had, or what should be is not; nothing of it was decoded, and nothing was written.
+
+    `details` names what it was, and where it was found.
+
+    Codes: `encrypted` (the database is, and no key was given), `not_encrypted` (a key was given, and the database is
+    plain), `key_missing` (something was sealed with a key that was not given), `key_wrong` (a key of that name is
+    another one), `row_plaintext` (a row is plain where all are sealed), `row_forged` (a row was changed, moved, or
+    sealed with another key), `reencrypt_unfinished` (a plain database is being encrypted, which somebody has to end).
+    """
+
+    code = "encryption"

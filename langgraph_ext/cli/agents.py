@@ -22,7 +22,7 @@ from langgraph_ext.cli.agent_story import (
 )
 from langgraph_ext.cli.ending import exits_with_code
 from langgraph_ext.cli.options import DatabaseOption, JsonOption, RunArgument
-from langgraph_ext.cli.place import opened, run_id_of
+from langgraph_ext.cli.place import is_locked, opened, run_id_of
 from langgraph_ext.cli.plain import plain
 from langgraph_ext.cli.printing import Printer, print_json
 from langgraph_ext.errors import InvalidArgument, NotFound
@@ -54,7 +54,9 @@ _COLUMNS = 60
 
 
 def agent_story_of(ledger: RunLedger, run: Run, *, transcript: bool) -> AgentStory | None:
-    """What there is to tell of a run of the engine; None if it is none."""
+    """What there is to tell of a run of the engine; None if it is none, or nobody has the keys to what it holds."""
+    if is_locked(ledger.database):
+        return None
     if run.thread_id != thread_of(run.run_id):  # where the engine keeps those that no graph drives
         return None
     with langgraph_ext.AgentGraphEngine(ledger) as engine:

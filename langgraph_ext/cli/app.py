@@ -19,10 +19,11 @@ from langgraph_ext.cli.crash_test import crash_test
 from langgraph_ext.cli.demo import demo
 from langgraph_ext.cli.ending import Status, exits_with_code, say
 from langgraph_ext.cli.options import AfterOption, DatabaseOption, JsonOption, NoPayloadsOption
-from langgraph_ext.cli.place import find, opened, run_id_of
+from langgraph_ext.cli.place import find, need_keys, opened, run_id_of
 from langgraph_ext.cli.plain import plain
 from langgraph_ext.cli.printing import Printer, print_json
 from langgraph_ext.cli.questions import Questions, shown_by
+from langgraph_ext.cli.reencrypt import reencrypt
 from langgraph_ext.cli.retention import backup, prune, sweep
 from langgraph_ext.cli.show import show
 from langgraph_ext.cli.story import effect_node
@@ -218,6 +219,7 @@ def verify(
 ) -> None:
     """Recompute what the ledger says, and print what does not agree. Exit status 1 when something does not."""
     with exits_with_code(), opened(db) as ledger:
+        need_keys(ledger.database)
         findings = ledger.verify(None if run is None else run_id_of(ledger, run))
         printer = Printer()
         if as_json:
@@ -257,5 +259,6 @@ app.command()(steer)
 app.command()(prune)
 app.command()(sweep)
 app.command()(backup)
+app.command()(reencrypt)
 app.command("crash-test")(crash_test)
 app.command()(demo)

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from langgraph_ext.database import open_database
+from langgraph_ext.cli.ending import say
+from langgraph_ext.database import Database, open_database
+from langgraph_ext.database.encryption import AES_KEY, KEYS
+from langgraph_ext.database.sealing import locked
 from langgraph_ext.errors import InvalidArgument, StoreError
 from langgraph_ext.ledger import RunLedger, listing
+from langgraph_ext.saver.ciphers import encryption_of_environment
 
-__all__ = ["ENVIRONMENT", "Place", "find", "opened", "run_id_of"]
+__all__ = [
+    "ENVIRONMENT",
+    "LOCKED_SAYS",
+    "Place",
+    "find",
+    "is_locked",
+    "need_keys",
+    "opened",
+    "opened_with_keys",
+    "run_id_of",
+]
+
+LOCKED_SAYS: Final = f"the database is encrypted: payloads are not shown. Set {KEYS}, or {AES_KEY}, to see them"
 
 ENVIRONMENT: Final = "LANGGRAPH_EXT_DB"
 """The environment variable that names the database."""
@@ -54,8 +70,37 @@ def _named_by(option: str | None) -> Literal["--db", "LANGGRAPH_EXT_DB"]:
 @contextmanager
 def opened(option: str | None) -> Iterator[RunLedger]:
     """The ledger in the database of `find`, closed at the end."""
-    with RunLedger(find(option).path) as ledger:
-        yield ledger
+    with closing(opened_with_keys(find(option).path)) as database:
+        if is_locked(database):
+            say(LOCKED_SAYS)
+        yield RunLedger(database)
+
+
+def opened_with_keys(path: str) -> Database:
+    """A database with the keys that the environment names; without any, one that is encrypted can be looked at.
+
+    Raises:
+        InvalidArgument: A key is not what it must be.
+        EncryptionError: They are not its keys.
+    """
+    database = open_database(path, create=False, encryption=encryption_of_environment(), keys="either")
+    database.open()
+    return database
+
+
+def is_locked(database: Database) -> bool:
+    """Whether it is encrypted, and there is no key."""
+    return database.sealer is not None and database.sealer.locked
+
+
+def need_keys(database: Database) -> None:
+    """For a command that goes by what is encrypted.
+
+    Raises:
+        EncryptionError: It is, and there is no key (`encrypted`).
+    """
+    if is_locked(database):
+        raise locked()
 
 
 def run_id_of(ledger: RunLedger, named: str) -> str:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
-from langgraph_ext.cli.ending import exits_with_code, say
+from langgraph_ext.cli.asked import YesOption, ask
+from langgraph_ext.cli.ending import exits_with_code
 from langgraph_ext.cli.options import DatabaseOption, JsonOption
-from langgraph_ext.cli.place import find, opened
+from langgraph_ext.cli.place import find, need_keys, opened, opened_with_keys
 from langgraph_ext.cli.plain import plain
 from langgraph_ext.cli.printing import Printer, print_json
 from langgraph_ext.cli.progress import shown_steps
 from langgraph_ext.cli.spans import seconds_of
-from langgraph_ext.database import open_database
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import open_ends
 from langgraph_ext.render import Column, table
@@ -25,8 +24,6 @@ from langgraph_ext.saver import Kept, LedgerSaver, Pruned, Swept, deletion, swee
 __all__ = ["backup", "prune", "sweep"]
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be taken away.")]
-
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether to go on.")]
 
 KeepLedgerOption = Annotated[
     bool,
@@ -46,7 +43,8 @@ _HAS = {Kept.HELD: "a live lease", Kept.ASKS: "open questions", Kept.IN_DOUBT: "
 @contextmanager
 def _opened(option: str | None) -> Iterator[LedgerSaver]:
     """A saver on the database of `find`, closed at the end."""
-    with LedgerSaver(open_database(find(option).path, create=False)) as saver:
+    with LedgerSaver(opened_with_keys(find(option).path)) as saver:
+        need_keys(saver.database)
         yield saver
 
 
@@ -77,7 +75,7 @@ def prune(
             if as_json:
                 print_json(_as_json(would, delete=delete, dry_run=dry_run))
             return
-        _ask(yes, as_json=as_json)
+        ask(yes, as_json=as_json, nothing="nothing was taken away")
         did: dict[str, Pruned] = {}
         with shown_steps("deleting" if delete else "pruning", "threads") as step:
             for thread in would:
@@ -179,7 +177,7 @@ def sweep(
             if as_json:
                 print_json({"dry_run": dry_run, "swept": plain(would)})
             return
-        _ask(yes, as_json=as_json)
+        ask(yes, as_json=as_json, nothing="nothing was taken away")
         did = _swept(saver, "sweeping", options, dry_run=False)
         if as_json:
             print_json({"dry_run": False, "swept": plain(did)})
@@ -219,18 +217,3 @@ def backup(
             print_json({"backup": plain(made)})
         else:
             typer.echo(f"copied to {made.path}: {made.size_bytes} bytes, sound")
-
-
-def _ask(yes: bool, *, as_json: bool) -> None:
-    """Ask whether to go on, unless that was said.
-
-    Raises:
-        InvalidArgument: There is nobody to ask.
-    """
-    if yes:
-        return
-    if as_json or not sys.stdin.isatty():
-        raise InvalidArgument("nothing was taken away: pass --yes to do it, or --dry-run only to look")
-    if not typer.confirm("Go on?"):
-        say("nothing was taken away")
-        raise typer.Exit

@@ -22,10 +22,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from langgraph_ext.database.appends import Append
 from langgraph_ext.database.backup import BackedUp, OnPages, back_up
 from langgraph_ext.database.connection import IN_MEMORY, Fsync, WriteConnection
+from langgraph_ext.database.encryption import Cipher, Encryption, Locked, keyring_of
 from langgraph_ext.database.lane import Backend, Lane
 from langgraph_ext.database.loops import Answer, on_a_loop
+from langgraph_ext.database.marks import Keys
 from langgraph_ext.database.queries import load_queries
 from langgraph_ext.database.readers import ReaderThread, answer
+from langgraph_ext.database.sealing import Lock, Sealer
 from langgraph_ext.database.sqlite import SqliteBackend
 from langgraph_ext.database.tx import Tx
 from langgraph_ext.errors import InvalidArgument
@@ -49,6 +52,8 @@ def open_database(
     clock_us: Callable[[], int] = now_us,
     connection: type[WriteConnection] = WriteConnection,
     create: bool = True,
+    encryption: Encryption | Cipher | Locked | None = None,
+    keys: Keys = "exactly",
 ) -> Database:
     """Name a database; it is opened, created and migrated by its first use.
 
@@ -59,9 +64,15 @@ def open_database(
         clock_us: Microseconds since the epoch, UTC.
         connection: The class of the write connection; tests replace it to inject faults.
         create: False: its first use refuses a file that is not there (`store_missing`).
+        encryption: What payloads are encrypted with: an `Encryption`, or a cipher of LangGraph's convention. None: the
+            database is plain, and one that is not is refused. `LOCKED`: it may be either, and is only looked at.
+        keys: What keys that are given say of the database: it is encrypted (`"exactly"`); it may as well be plain, and
+            if not, its own newest key seals (`"either"`); it may be plain, and is being encrypted (`"converts"`, the
+            saver's reencrypting.py).
 
     Raises:
-        InvalidArgument: The URL names no database this code can open, or `fsync` is neither word.
+        InvalidArgument: The URL names no database this code can open, `fsync` is neither word, or `encryption` none.
+        AdmissionError: The extra `encryption` is not installed (`extra_missing`).
     """
     if fsync not in ("full", "normal"):
         raise InvalidArgument(f'fsync is {fsync!r}; it must be "full" or "normal"')
@@ -73,8 +84,23 @@ def open_database(
         )
     path = _path_of(fspath(url))
     queries = partial(load_queries, "sqlite")  # reads files: not on an event loop, but when the database is opened
-    backend = SqliteBackend(path, queries=queries, fsync=fsync, clock_us=clock_us, connection=connection, create=create)
+    backend = SqliteBackend(
+        path,
+        queries=queries,
+        fsync=fsync,
+        clock_us=clock_us,
+        connection=connection,
+        create=create,
+        sealer=_sealer_of(encryption),
+        keys=keys,
+    )
     return Database(backend, clock_us=clock_us)
+
+
+def _sealer_of(encryption: Encryption | Cipher | Locked | None) -> Sealer | None:
+    if encryption is None:
+        return None
+    return Lock() if isinstance(encryption, Locked) else Sealer(keyring_of(encryption))
 
 
 def _path_of(url: str) -> str:
@@ -101,6 +127,11 @@ class Database:
         self._reading = ReaderThread(backend.read)
         # Threads keep the lane alive, not this object: forgetting it without close() ends them.
         self._finalizer = weakref.finalize(self, _let_go, self._lane, self._reading)
+
+    @property
+    def sealer(self) -> Sealer | None:
+        """What payloads are sealed with; None if the database is plain."""
+        return self._backend.sealer
 
     @property
     def name(self) -> str:

@@ -31,6 +31,7 @@ from langgraph_ext.database.appends import Append
 from langgraph_ext.database.company import Company, Crowd
 from langgraph_ext.database.forks import Ancestry
 from langgraph_ext.database.loops import Answer, tell
+from langgraph_ext.database.sealing import Sealer
 from langgraph_ext.database.tx import Tx
 from langgraph_ext.errors import StoreError
 
@@ -86,6 +87,10 @@ class Backend(Protocol):
     @property
     def is_open(self) -> bool:
         """Whether it was opened and migrated; the first group does that."""
+
+    @property
+    def sealer(self) -> Sealer | None:
+        """What payloads are sealed with; None if the database is plain."""
 
     @property
     def reads_apart(self) -> bool:

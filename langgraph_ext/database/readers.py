@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from langgraph_ext.database.connection import open_reading, translate
 from langgraph_ext.database.loops import Answer, tell
-from langgraph_ext.database.tx import Tx
+from langgraph_ext.database.tx import Cursor, Tx
 from langgraph_ext.errors import StoreError
 
 __all__ = ["ReaderThread", "Readers", "answer"]
@@ -29,9 +29,11 @@ _IDLE = 8
 class Readers:
     """Read connections to one file, opened as needed. Each is used, and closed, only by who has borrowed it."""
 
-    def __init__(self, path: Callable[[], str], *, queries: Callable[[], Mapping[str, str]]) -> None:
+    def __init__(
+        self, path: Callable[[], str], *, tx: Callable[[Callable[[str, Mapping[str, object]], Cursor]], Tx]
+    ) -> None:
         self._path = path
-        self._queries = queries
+        self._tx = tx
         self._idle: list[sqlite3.Connection] = []
         self._mutex = threading.Lock()
         self._closed = False
@@ -41,7 +43,7 @@ class Readers:
         connection = self._borrow()
         try:
             connection.execute("BEGIN")
-            return fn(Tx(connection.execute, self._queries()))
+            return fn(self._tx(connection.execute))
         except sqlite3.Error as error:
             raise translate(error, self._path()) from error
         finally:

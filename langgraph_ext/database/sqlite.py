@@ -19,9 +19,12 @@ from langgraph_ext.database import wal
 from langgraph_ext.database.appends import Append, joinable, joined, values_of
 from langgraph_ext.database.connection import IN_MEMORY, Fsync, WriteConnection, patiently, prepare_file, translate
 from langgraph_ext.database.lane import Queued
+from langgraph_ext.database.marks import Keys, check_keys
 from langgraph_ext.database.migrations import check, migrate
 from langgraph_ext.database.readers import Readers
-from langgraph_ext.database.tx import Tx
+from langgraph_ext.database.sealed_tx import SealedTx
+from langgraph_ext.database.sealing import Sealer, locked
+from langgraph_ext.database.tx import Cursor, Tx
 
 __all__ = ["SqliteBackend"]
 
@@ -56,6 +59,8 @@ class SqliteBackend:
         clock_us: Callable[[], int],
         connection: type[WriteConnection] = WriteConnection,
         create: bool = True,
+        sealer: Sealer | None = None,
+        keys: Keys = "exactly",
     ) -> None:
         self.path = path
         self._create = create
@@ -64,7 +69,10 @@ class SqliteBackend:
         self._clock_us = clock_us
         self._connection_class = connection
         self._connection: WriteConnection | None = None
-        self._readers = Readers(lambda: self.path, queries=queries)
+        self.sealer = sealer
+        """What payloads are sealed with; None if the database is plain."""
+        self._keys = keys
+        self._readers = Readers(lambda: self.path, tx=self._tx)
 
     @property
     def name(self) -> str:
@@ -90,6 +98,8 @@ class SqliteBackend:
         connection: WriteConnection | None = None
         try:
             connection = self._connection or self._open()
+            if self.sealer is not None and self.sealer.locked and any(call.fn for call in group):
+                raise locked()
             if self._run_at_once(connection, group):
                 return
             if any(call.fn for call in group):
@@ -178,7 +188,7 @@ class SqliteBackend:
             stored = connection.execute(*self._joined(list(appends))).rowcount
             return [(append.stored if stored == len(part) else None, None) for append in appends]
         (call,) = part
-        tx = Tx(connection.execute, self._queries(), repeated=call.attempted, run_apart=connection.run_apart)
+        tx = self._tx(connection.execute, repeated=call.attempted, run_apart=connection.run_apart)
         return [(call.fn(tx) if call.fn else None, None)]
 
     def _one_by_one(self, group: list[Queued], error: BaseException) -> None:
@@ -200,6 +210,7 @@ class SqliteBackend:
             patiently(partial(check, connection, self.path), self.path)
             connection.prepare()
             migrate(connection, self.path, clock_us=self._clock_us)
+            self._check_keys(connection)
             wal.preallocate(connection, self.path)
         except BaseException:
             connection.rollback()
@@ -207,6 +218,30 @@ class SqliteBackend:
             raise
         self._connection = connection
         return connection
+
+    def _check_keys(self, connection: WriteConnection) -> None:
+        """Refuse keys that are not this database's, and their lack; an empty one is encrypted if keys were given."""
+        now_us = self._clock_us()
+        tx = Tx(connection.execute, self._queries())
+        if self.sealer is None:  # writes nothing
+            check_keys(tx, None, self.path, keys="exactly", now_us=now_us)
+            return
+        connection.begin()
+        if not check_keys(tx, self.sealer, self.path, keys=self._keys, now_us=now_us):
+            self.sealer = None  # there is nothing to be locked
+        connection.commit()
+
+    def _tx(
+        self,
+        execute: Callable[[str, Mapping[str, object]], Cursor],
+        *,
+        repeated: bool = False,
+        run_apart: Callable[[Any], None] | None = None,
+    ) -> Tx:
+        queries, sealer = self._queries(), self.sealer
+        if sealer is None:
+            return Tx(execute, queries, repeated=repeated, run_apart=run_apart)
+        return SealedTx(execute, queries, sealer=sealer, repeated=repeated, run_apart=run_apart)
 
     def read(self, fn: Callable[[Tx], Any]) -> Any:
         """Run `fn(tx)` on one snapshot, on a connection that cannot write."""

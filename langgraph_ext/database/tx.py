@@ -9,7 +9,10 @@ own asks `tx.repeated`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from langgraph_ext.database.sealing import Sealer
 
 __all__ = ["GREATEST", "Row", "Tx"]
 
@@ -36,7 +39,7 @@ class Cursor(Protocol):
 class Tx:
     """An open transaction. Valid only inside the function it was given to."""
 
-    __slots__ = ("_execute", "_queries", "_run_apart", "repeated")
+    __slots__ = ("_execute", "_queries", "_run_apart", "repeated", "sealer")
 
     def __init__(
         self,
@@ -49,6 +52,8 @@ class Tx:
         self._execute = execute
         self._queries = queries
         self._run_apart = run_apart
+        self.sealer: Sealer | None = None
+        """What payloads are sealed with (sealed_tx.py); None if the database is plain."""
         self.repeated = repeated
         """Whether this transaction was tried before and nobody knows if it was committed: look, before adding rows."""
 

@@ -40,6 +40,7 @@ class RowCache(Tx):
         self._tx = tx
         self._rows: dict[str, dict[object, Row | None]] = {name: {} for name in _KEYS}
         self.repeated = tx.repeated
+        self.sealer = tx.sealer
 
     def all(self, name: str, /, **params: object) -> list[Row]:
         """As `Tx.all`."""

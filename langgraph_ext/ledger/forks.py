@@ -222,9 +222,9 @@ def _before(
             iteration_path=_path(frame),
             name=name,
             part=part,
-            payload_digest=payload_digest,
         )
-        for row in sorted(alike, key=lambda row: bool(row["iteration_path"] != _path(frame))):  # its own round's first
+        same = [row for row in alike if row["payload_digest"] == payload_digest]
+        for row in sorted(same, key=lambda row: bool(row["iteration_path"] != _path(frame))):  # its own round's first
             if led_here is None:
                 led_here = {(owner["run"], place) for owner, places in inherited_places(tx, run) for place in places}
             if (forked["run"], _root_of(tx, row)) not in led_here:

@@ -12,7 +12,7 @@ waits as long.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from langgraph_ext.database import Row, Tx
@@ -76,7 +76,9 @@ def ask(tx: Tx, place: Place, questions: Iterable[Question]) -> None:
             now_us=place.now_us,
         )
         known = {"thread_id": place.thread_id, "interrupt_id": question.interrupt_id}
-        otherwise = not asked and tx.run("interrupt_ask_otherwise", **known, **what)
+        otherwise = (
+            not asked and _asks_otherwise(tx, known, question) and tx.run("interrupt_ask_otherwise", **known, **what)
+        )
         if asked or (otherwise and question.value_type == "json"):  # a serde may encode the same otherwise
             details = {"interrupt_id": question.interrupt_id, "task_id": place.task_id}
             append_event(
@@ -89,6 +91,12 @@ def ask(tx: Tx, place: Place, questions: Iterable[Question]) -> None:
                 details={**details, "kind": question.kind} if question.kind else details,
                 stored_us=place.now_us,
             )
+
+
+def _asks_otherwise(tx: Tx, known: Mapping[str, object], question: Question) -> bool:
+    """Whether a question that is known is not what its task asks now."""
+    row = tx.one("interrupt_asked", **known)
+    return (row["value_type"], row["value"]) != (question.value_type, question.value)
 
 
 def answer_up_to(tx: Tx, place: Place, count: int) -> None:

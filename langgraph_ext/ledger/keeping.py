@@ -64,12 +64,10 @@ def _keep(tx: Tx, thread_id: str, kept_id: str, *, of: str, seq: int, now_us: in
     where = {"thread_id": thread_id, "seq": seq}
     for row in tx.all("kept_details", **where):
         _strip(tx, thread_id, row)
-    for row in tx.all("kept_nested", **where):
-        parents = {"parents": canonical.decode(row["metadata"]).get("parents") or {}}
-        tx.run("kept_nested_metadata", seq=row["seq"], metadata=canonical.encode(parents))
     tx.run("kept_calls_other", **where)
     tx.run("kept_calls_empty", **where, kept_id=kept_id, empty=_EMPTY)
-    tx.run("kept_puts_empty", **where, kept_id=kept_id, empty=_EMPTY, nothing=_NOTHING)
+    for row in tx.all("kept_puts", **where):
+        _empty(tx, row, kept_id)
     tx.run("kept_events", **where, kept_id=kept_id)
     forget_payloads(tx, thread_id)
     tx.run("kept_model_calls_close", thread_id=thread_id, now_us=now_us)
@@ -77,6 +75,23 @@ def _keep(tx: Tx, thread_id: str, kept_id: str, *, of: str, seq: int, now_us: in
     tx.run("kept_visits", thread_id=thread_id, kept_id=kept_id)
     tx.run("kept_runs", thread_id=thread_id, kept_id=kept_id)
     tx.run("kept_add", kept_id=kept_id, thread_id=of, seq=seq)
+
+
+def _empty(tx: Tx, row: Row, kept_id: str) -> None:
+    """Leave of a checkpoint what tells to which run, and within which nodes, a task belongs."""
+    metadata = _NOTHING
+    if row["root_id"] is not None:
+        metadata = canonical.encode({"parents": canonical.decode(row["metadata"]).get("parents") or {}})
+    tx.run(
+        "kept_put_empty",
+        seq=row["seq"],
+        checkpoint_ns=row["checkpoint_ns"],
+        checkpoint_id=row["checkpoint_id"],
+        kept_id=kept_id,
+        metadata=metadata,
+        empty=_EMPTY,
+        nothing=_NOTHING,
+    )
 
 
 def _strip(tx: Tx, thread_id: str, row: Row) -> None:

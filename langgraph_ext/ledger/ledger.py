@@ -12,8 +12,10 @@ from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
-from langgraph_ext.database import Closing, Database, open_database
+from langgraph_ext.database import Closing, Database, Encryption, open_database
 from langgraph_ext.database.backup import BackedUp, OnPages
+from langgraph_ext.database.encryption import Cipher, Locked
+from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import answers as saying
 from langgraph_ext.ledger import (
     attempt_listing,
@@ -66,6 +68,8 @@ class RunLedger(Spending, Closing):
         url: A path or `"sqlite:///runs.db"`, closed by `close`; or a `Database` that is open elsewhere and stays so.
         serde: Decodes payloads of questions, answers, and receipts of effects, that are not JSON; without it they are
             None. With `dumps_typed`, it also encodes what `answer` and `resolve_effect` are given and is not JSON.
+        encryption: The saver's. Without it, a database that is encrypted is refused; with `LOCKED` it can be looked at:
+            ids, states, times and counts, and "(encrypted)" for payloads.
 
     Raises:
         InvalidArgument: The URL names no database this package can open.
@@ -74,9 +78,22 @@ class RunLedger(Spending, Closing):
     be asked, and, where it takes the name of a run, `NotFound` (`run_not_found`).
     """
 
-    def __init__(self, url: str | PathLike[str] | Database, *, serde: Serde | None = None) -> None:
+    def __init__(
+        self,
+        url: str | PathLike[str] | Database,
+        *,
+        serde: Serde | None = None,
+        encryption: Encryption | Cipher | Locked | None = None,
+    ) -> None:
+        if encryption is not None and isinstance(url, Database):
+            raise InvalidArgument(
+                "a Database was given, and encryption; open it with that: open_database(…, encryption=…)"
+            )
         self._owned = not isinstance(url, Database)
-        self.database = url if isinstance(url, Database) else open_database(url, create=False)
+        if isinstance(url, Database):
+            self.database = url
+        else:
+            self.database = open_database(url, create=False, encryption=encryption)
         self._serde = serde
 
     @property

@@ -128,15 +128,31 @@ def _interrupts(
     if run is not None and thread_id not in (None, run["thread_id"]):
         return []
     start = _start(tx, thread_id if run is None else run["thread_id"], after)
+    asked = {**wanted, "kind": None} if tx.sealer else wanted  # the database cannot compare what is encrypted
+    found: list[Row] = []
+    while True:
+        rows = _page(tx, run, thread_id, asked, size, start)
+        found += rows if asked is wanted else [row for row in rows if wanted["kind"] in (None, row["kind"])]
+        if len(rows) < size or len(found) >= size:
+            return with_nodes(tx, found[:size])
+        start = _behind(rows[-1])
+
+
+def _page(
+    tx: Tx,
+    run: Row | None,
+    thread_id: str | None,
+    wanted: Mapping[str, object],
+    size: int,
+    start: Mapping[str, object],
+) -> list[Row]:
     if run is not None:
-        rows = tx.all("interrupts_page_of_run", run=run["run"], size=size, **wanted, **_in_one_run(start))
-    elif thread_id is not None:
-        rows = tx.all("interrupts_page_of_thread", thread_id=thread_id, size=size, **start, **wanted)
-    elif wanted["pending"]:
-        rows = tx.all("interrupts_page_pending", kind=wanted["kind"], size=size, **start)
-    else:
-        rows = tx.all("interrupts_page", size=size, **start, **wanted)
-    return with_nodes(tx, rows)
+        return tx.all("interrupts_page_of_run", run=run["run"], size=size, **wanted, **_in_one_run(start))
+    if thread_id is not None:
+        return tx.all("interrupts_page_of_thread", thread_id=thread_id, size=size, **start, **wanted)
+    if wanted["pending"]:
+        return tx.all("interrupts_page_pending", kind=wanted["kind"], size=size, **start)
+    return tx.all("interrupts_page", size=size, **start, **wanted)
 
 
 def _in_one_run(start: Mapping[str, object]) -> dict[str, object]:
@@ -163,6 +179,10 @@ def _start(tx: Tx, thread_id: str | None, after: str | None) -> Mapping[str, obj
             code="interrupt_not_found",
             details={"interrupt_id": after},
         )
+    return _behind(row)
+
+
+def _behind(row: Row) -> dict[str, object]:
     return {
         "requested_us": row["requested_us"],
         "interrupt_id": row["interrupt_id"],

@@ -9,7 +9,7 @@ from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import forgetting, keeping, open_ends, tombstones
 from langgraph_ext.ledger.node_paths import KEPT
 from langgraph_ext.ledger.runs import is_apart
-from langgraph_ext.saver import strands
+from langgraph_ext.saver import copying, strands
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.retention import puts_of, say, space_of, take_away
 
@@ -105,5 +105,8 @@ def copy_thread(tx: Tx, source: str, target: str, *, stored_us: int) -> None:
             f"copy_thread: thread {target!r} is not empty; name a new thread, or delete it first",
             details={"thread_id": target},
         )
-    tx.run("thread_copy", source=source, target=target, stored_us=stored_us)
+    if tx.sealer is None:
+        tx.run("thread_copy", source=source, target=target, stored_us=stored_us)
+    else:
+        copying.copy_rows(tx, source, target, stored_us=stored_us)
     strands.copy(tx, source, target, stamp=tx.one("log_last")["seq"])

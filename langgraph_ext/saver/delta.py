@@ -20,6 +20,7 @@ from langgraph_ext.saver import values
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.fields import decode_fields
 from langgraph_ext.saver.host import DELTA_COUNTERS
+from langgraph_ext.saver.sealing import Seals, seals_at
 from langgraph_ext.saver.strands import Strands
 from langgraph_ext.saver.writes import LargeWrites, merge, taken_answers
 
@@ -37,6 +38,7 @@ class Step:
     taken: Collection[int]
     written: LargeWrites
     seeds: Mapping[str, tuple[str, bytes]]
+    seals: Seals | None
 
 
 def walk(tx: Tx, address: Address, channels: Sequence[str]) -> list[Step]:
@@ -68,14 +70,16 @@ def _seeds(
 ) -> dict[str, tuple[str, bytes]]:
     """The values of these channels that a checkpoint has."""
     where, seeds = address.namespace, {}
+    seals = seals_at(tx, where, checkpoint_id)
     for source, part in values.decode_places(places).items():
         for channel in channels.intersection(part):
             place = part[channel]
             if values.is_grown(place):
-                seeds[channel] = place[1], strands.body(where, channel, place[3], place[2])
+                head = values.head_in(channel, place, seals)
+                seeds[channel] = place[1], strands.body(where, channel, place[3], head)
             else:
                 row = tx.one("put_data", **where, checkpoint_id=source or checkpoint_id)
-                seeds[channel] = values.encoded_value(place, row["data"])
+                seeds[channel] = values.encoded_value(channel, place, row["data"], seals)
     return seeds
 
 
@@ -92,8 +96,10 @@ def _steps(
     named = {"checkpoint_id": checkpoint_ids[0], "size": len(checkpoint_ids) - 1}
     for call in sorted(tx.all("writes_of_lineage", **where, **named), key=itemgetter("seq")):
         found[call["checkpoint_id"]].append(call)
-    for calls, seed in zip(found.values(), seeds, strict=True):
-        yield Step(calls, taken_answers(tx, address.thread_id, calls), strands.written(where, calls), seed)
+    for (checkpoint_id, calls), seed in zip(found.items(), seeds, strict=True):
+        seals = seals_at(tx, where, checkpoint_id)
+        taken, written = taken_answers(tx, address.thread_id, calls), strands.written(where, calls, seals)
+        yield Step(calls, taken, written, seed, seals)
 
 
 def lineage(tx: Tx, address: Address, checkpoint_id: str | None) -> Iterator[tuple[str, values.Places]]:
@@ -133,7 +139,7 @@ def histories(
     names = {channel: canonical.encode(channel) for channel in channels}
     for step in steps:
         if any(name in call["body"] for call in step.calls for name in names.values()):
-            for write in reversed(merge(step.calls, loads, step.taken, step.written, names)):
+            for write in reversed(merge(step.calls, loads, step.taken, step.written, names, step.seals)):
                 writes[write[1]].append(write)
         for channel, encoded in step.seeds.items():
             seeds[channel] = loads(encoded)
@@ -156,6 +162,6 @@ def unseeded(tx: Tx, address: Address, row: Row) -> set[str]:
     if (source := values.base_source(places)) is not None:
         where = address.namespace
         data = tx.one("put_data", **where, checkpoint_id=source or row["checkpoint_id"])["data"]
-        base = values.base_in(places, {source: data})
+        base = values.base_in(places, {source: data}, seals_at(tx, where, row["checkpoint_id"]))
     written = decode_fields(row["body"], base).get("channel_versions", {})
     return {channel for channel in counters if channel in written} - values.channels_of(places)

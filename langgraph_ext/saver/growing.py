@@ -102,13 +102,14 @@ _CONTAINERS = {
 """Of what msgpack says the length of, by its first byte: bytes in which it does."""
 
 
-def spans_after(former: Former | None, body: bytes, end: int) -> tuple[Spans, bytes] | None:
+def spans_after(former: Former | None, body: bytes, end: int, *, whole: bool = False) -> tuple[Spans, bytes] | None:
     """Where a body lies, and what has to be added to its strand for that.
 
     Args:
         former: A value of the same strand, if there is one.
         body: The new value's.
         end: Of the strand.
+        whole: Whether no bytes may stand among the spans.
 
     Returns:
         Its spans, and the bytes that belong at `end`; None if the strand cannot take them.
@@ -123,7 +124,7 @@ def spans_after(former: Former | None, body: bytes, end: int) -> tuple[Spans, by
             add_part(spans, stretch.part)
             continue
         new = body[stretch.start : stretch.stop]
-        if len(new) <= _FEW and stretch.stop < len(body):
+        if len(new) <= _FEW and stretch.stop < len(body) and not whole:
             add_part(spans, new)
         else:
             add_part(spans, (end, end + len(new)))

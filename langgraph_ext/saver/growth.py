@@ -44,7 +44,13 @@ class Grown(NamedTuple):
 
 
 def ahead(
-    large: Iterable[Encoded], thread_id: str, checkpoint_ns: str, parent: values.Places | None, bodies: Bodies
+    large: Iterable[Encoded],
+    thread_id: str,
+    checkpoint_ns: str,
+    parent: values.Places | None,
+    bodies: Bodies,
+    *,
+    whole: bool = False,
 ) -> dict[str, Grown] | None:
     """Where large values go, by channel, if all that this depends on is remembered; else None.
 
@@ -54,6 +60,7 @@ def ahead(
         checkpoint_ns: Their namespace.
         parent: The places of the checkpoint before; None if they are not known.
         bodies: What is remembered.
+        whole: Whether all of a body goes to its strand; else a few bytes may stand among its spans, in the plain.
     """
     grown = {}
     for channel, kind, data in large:
@@ -65,7 +72,7 @@ def ahead(
         before = values.spans_of(parent, channel) if parent else None
         if before not in (None, known.former.spans) and not body.startswith(known.former.body):
             return None  # what is remembered is another branch's
-        found = spans_after(known.former, body, known.end)
+        found = spans_after(known.former, body, known.end, whole=whole)
         if found is not None:
             grown[channel] = Grown(data[:head], body, *found, known.stamp, known.end)
     return grown
@@ -99,7 +106,7 @@ def within(
             former = _former(reading, where, channel, before, tail, len(body))
         elif tail is not None:  # such as a DeltaChannel's, which few checkpoints hold
             former = strands.former_in(tx, tail, 2 * len(body))
-        found = spans_after(former, body, tail.end if tail else 0)
+        found = spans_after(former, body, tail.end if tail else 0, whole=tx.sealer is not None)
         if found is not None:
             stamp, end = (tail.stamp, tail.end) if tail else (0, 0)
             grown[channel], tails[channel] = Grown(data[:head], body, *found, stamp, end), tail
@@ -107,7 +114,7 @@ def within(
 
 
 def shared_ahead(
-    large: Mapping[str, tuple[str, bytes]], thread_id: str, checkpoint_ns: str, bodies: Bodies
+    large: Mapping[str, tuple[str, bytes]], thread_id: str, checkpoint_ns: str, bodies: Bodies, *, whole: bool = False
 ) -> dict[str, Grown] | None:
     """As `ahead`, of a task's writes: those that share most of what their channels held."""
     grown = {}
@@ -115,7 +122,7 @@ def shared_ahead(
         known = bodies.find(thread_id, checkpoint_ns, channel)
         if known is None:
             return None
-        if (each := _shared(kind, data, known.former, known.stamp, known.end)) is not None:
+        if (each := _shared(kind, data, known.former, known.stamp, known.end, whole)) is not None:
             grown[channel] = each
     return grown
 
@@ -133,17 +140,17 @@ def shared_within(
         if spans is None or tail is None:
             continue
         former = _former(reading, where, channel, spans, tail, len(data))
-        if (each := _shared(kind, data, former, tail.stamp, tail.end)) is not None:
+        if (each := _shared(kind, data, former, tail.stamp, tail.end, tx.sealer is not None)) is not None:
             grown[channel], tails[channel] = each, tail
     return grown, tails
 
 
-def _shared(kind: str, data: bytes, former: Former, stamp: int, end: int) -> Grown | None:
+def _shared(kind: str, data: bytes, former: Former, stamp: int, end: int, whole: bool) -> Grown | None:
     """A write that shares most of a former value: what a reducer is given is mostly much smaller, and all new."""
     if len(former.body) > 2 * len(data):
         return None
     head = head_of(kind, data)
-    found = spans_after(former, data[head:], end)
+    found = spans_after(former, data[head:], end, whole=whole)
     if found is None or 2 * len(found[1]) > len(data):
         return None
     return Grown(data[:head], data[head:], *found, stamp, end)

@@ -68,9 +68,14 @@ class Page:
 
 
 def start(
-    config: RunnableConfig | None, *, filter: Mapping[str, Any] | None, before: RunnableConfig | None, limit: int | None
+    config: RunnableConfig | None,
+    *,
+    filter: Mapping[str, Any] | None,
+    before: RunnableConfig | None,
+    limit: int | None,
+    sealed: bool = False,
 ) -> Listing:
-    """A listing's beginning.
+    """A listing's beginning. If metadata are sealed, the database finds every row, and each is opened to be matched.
 
     Raises:
         InvalidArgument: A config names no thread, or the filter is not JSON.
@@ -93,7 +98,7 @@ def start(
         checkpoint_id=checkpoint_id,
         before=text(above, "before", "list") if above else _TOP,
         wanted=wanted,
-        needle=needle_of(wanted),
+        needle=b"" if sealed else needle_of(wanted),
         size=_LOADED if limit is None or filter else max(1, min(limit, _LOADED)),
     )
 

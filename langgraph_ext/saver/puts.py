@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import Checkpoint, CheckpointMetadata
 
-from langgraph_ext.database import Append, Row, Tx
+from langgraph_ext.database import Append, Row, Sealer, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import calls, control, runs, tombstones
 from langgraph_ext.ledger.records import RunStatus
@@ -30,6 +30,7 @@ from langgraph_ext.saver.heads import is_guarded, refuse_a_second_child, refuse_
 from langgraph_ext.saver.reading import Sources
 from langgraph_ext.saver.recent import NO_RUN, RecentPut
 from langgraph_ext.saver.retention import rehome
+from langgraph_ext.saver.sealing import Seals, seals_at
 from langgraph_ext.saver.steps import attribute, step_of
 
 __all__ = ["Below", "Put", "Whole", "again", "prepare", "store"]
@@ -58,6 +59,8 @@ class Put(NamedTuple):
     """Whether it may be the last of its run: who shares its commit is answered with it."""
     fields: dict[str, Any]
     packed: values.Packed
+    seals: Seals | None
+    """What encrypts it."""
 
 
 class Below(NamedTuple):
@@ -95,6 +98,7 @@ class Whole(NamedTuple):
     rouses: bool
     epoch: int | None
     life: int | None
+    seals: Seals | None
     append: None = None
 
 
@@ -111,6 +115,7 @@ def prepare(
     epoch: int | None,
     bodies: Bodies,
     dumps: values.Dumps,
+    sealer: Sealer | None,
     stored_us: int,
     request: Request | None = None,
     life: int | None = None,
@@ -129,6 +134,7 @@ def prepare(
         epoch: Under which epoch it is made (fences.py).
         bodies: What is remembered of large values.
         dumps: The serde's encoder.
+        sealer: Encrypts it; None if the database is plain.
         stored_us: When: microseconds since the epoch, UTC.
         request: What a run begins with that it begins.
         life: In which life of its thread its invocation began (lives.py); None if that is not known.
@@ -146,11 +152,15 @@ def prepare(
         held if parent_id is None else new_versions,
         dumps,
     )
+    checkpoint_id = _id_of(checkpoint)
+    seals = None if sealer is None else Seals(sealer, thread_id, checkpoint_ns, checkpoint_id)
+    if seals is not None:
+        encoded_metadata = seals.seal_metadata(encoded_metadata)
     columns = {
         "listed": 1,
         "thread_id": thread_id,
         "checkpoint_ns": checkpoint_ns,
-        "checkpoint_id": _id_of(checkpoint),
+        "checkpoint_id": checkpoint_id,
         "parent_id": parent_id,
         "run_id": run_id,
         "run": None,
@@ -172,7 +182,7 @@ def prepare(
         request=request,
         epoch=epoch,
     )
-    put = Put(step, epoch, life, columns, config, metadata, refuses, not goes_on, own_fields, packed)
+    put = Put(step, epoch, life, columns, config, metadata, refuses, not goes_on, own_fields, packed, seals)
     planned = None if parent is None else _below(put, parent, bodies)
     return planned or whole(put, dumps)
 
@@ -194,14 +204,15 @@ def _below(put: Put, parent: RecentPut, bodies: Bodies) -> Below | None:
     inherits_base = apart is not None
     if apart is None and (base := fields.base_of(held)) is not None:
         packed, apart = packed._replace(base=fields.encode_base(base)), fields.NOTHING
+    body = fields.encode_fields(held, apart)
     large = values.large_in(packed)
     key = columns["thread_id"], columns["checkpoint_ns"]
-    grown = growth.ahead(large, *key, parent.places, bodies) if large else NOTHING
-    layout = _laid_below(columns, packed, parent, inherits_base, grown or NOTHING)
+    grown = growth.ahead(large, *key, parent.places, bodies, whole=put.seals is not None) if large else NOTHING
+    layout = _laid_below(columns, packed, parent, inherits_base, grown or NOTHING, put.seals)
     if layout is None:
         return None
     stored, row = _laid_out(columns, layout, base)
-    row["body"], row["parent_places"] = fields.encode_fields(held, apart), parent.encoded
+    row["body"], row["parent_places"] = body, parent.encoded
     row["epoch"], row["life"] = put.epoch, put.life
     # The key: the second of two has to see the first.
     append = Append("put_append", row, stored, key) if put.step is None and not large else None
@@ -214,6 +225,7 @@ def _laid_below(
     parent: RecentPut,
     inherits_base: bool,
     grown: Mapping[str, growth.Grown],
+    seals: Seals | None,
 ) -> values.Layout | None:
     return values.lay_out(
         packed,
@@ -222,6 +234,7 @@ def _laid_below(
         parent.places,
         inherits_base=inherits_base,
         grown=grown,
+        seals=seals,
     )
 
 
@@ -234,7 +247,8 @@ def whole(put: Put, dumps: values.Dumps) -> Whole:
         packed = packed._replace(base=fields.encode_base(base))
     body = fields.encode_fields(held, None if base is None else fields.NOTHING)
     step = put.step or step_of(columns)  # what was remembered of its run may be over
-    return Whole({**columns, "body": body}, packed, base, _is_guarded(put), step, put.rouses, put.epoch, put.life)
+    guarded = _is_guarded(put)
+    return Whole({**columns, "body": body}, packed, base, guarded, step, put.rouses, put.epoch, put.life, put.seals)
 
 
 def again(planned: Below | Whole, dumps: values.Dumps) -> Whole:
@@ -268,7 +282,7 @@ def _store_below(tx: Tx, planned: Below, early: Early | None) -> RecentPut | Non
         if _places_of(tx, where, row["parent_id"]) != row["parent_places"]:
             return None
         grown, tails = growth.within(tx, where, planned.large, planned.parent.places)
-        layout = _laid_below(row, planned.packed, planned.parent, planned.inherits_base, grown)
+        layout = _laid_below(row, planned.packed, planned.parent, planned.inherits_base, grown, planned.put.seals)
         assert layout is not None, "its parent has what it had when it was planned"
         stored, row = _laid_out(row, layout, planned.base)
     run = None if step is None else runs.plan(tx, step)
@@ -280,7 +294,7 @@ def _store_below(tx: Tx, planned: Below, early: Early | None) -> RecentPut | Non
 
 
 def _store_whole(tx: Tx, planned: Whole, early: Early | None) -> RecentPut:
-    columns, packed, base, guarded, step, _, epoch, life, _ = planned
+    columns, packed, base, guarded, step, _, epoch, life, seals, _ = planned
     checkpoint_id, parent_id = columns["checkpoint_id"], columns["parent_id"]
     fence(tx, columns["thread_id"], epoch, now_us=columns["stored_us"])
     at = columns["thread_id"], columns["checkpoint_ns"], checkpoint_id
@@ -293,7 +307,7 @@ def _store_whole(tx: Tx, planned: Whole, early: Early | None) -> RecentPut:
             refuse_an_orphan(tx, columns["thread_id"], checkpoint_id, parent_id)
     parent = values.decode_places(found) if found else None
     grown, tails = growth.within(tx, where, values.large_in(packed), parent)
-    layout = values.lay_out(packed, checkpoint_id, parent_id, parent, grown=grown)
+    layout = values.lay_out(packed, checkpoint_id, parent_id, parent, grown=grown, seals=seals)
     assert layout is not None, "a put whose values are all encoded lacks none"
     stored, row = _laid_out(columns, layout, base)
     run = None if step is None else runs.plan(tx, step)
@@ -352,7 +366,9 @@ def _replace(tx: Tx, row: Columns, grown: Mapping[str, growth.Grown]) -> bool:
     checkpoint_id = row["checkpoint_id"]
     address = Address(row["thread_id"], row["checkpoint_ns"], None)
     old = tx.one("put_get", **address.namespace, checkpoint_id=checkpoint_id)
-    same = old["parent_id"] == row["parent_id"] and old["metadata"] == row["metadata"]
+    seals = seals_at(tx, row)
+    metadata = row["metadata"] if seals is None else seals.open_metadata(row["metadata"])
+    same = old["parent_id"] == row["parent_id"] and old["metadata"] == metadata
     if same and old["listed"] and _content(tx, old, {}) == _content(tx, row, grown):
         return False
     rehome(tx, address, {checkpoint_id})
@@ -368,13 +384,14 @@ def _content(
     places, sources = values.decode_places(row["places"]), Sources(tx)
     data_of = sources.data_behind(row, places)
     stored = {channel: place for channel, place in values.grown_in(places).items() if channel not in grown}
+    seals = seals_at(tx, row)
     large = {channel: each.head + each.body for channel, each in grown.items()} | sources.large(row, stored)
     held = {
         channel: (place[0], place[1], large[channel])
         if values.is_grown(place)
-        else (place[0], *values.encoded_value(place, data_of[source]))
+        else (place[0], *values.encoded_value(channel, place, data_of[source], seals))
         for source, part in places.items()
         for channel, place in part.items()
         if channel != values.BASE
     }
-    return fields.decode_fields(row["body"], values.base_in(places, data_of)), held
+    return fields.decode_fields(row["body"], values.base_in(places, data_of, seals)), held

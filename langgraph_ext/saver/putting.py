@@ -25,6 +25,8 @@ from langgraph_ext.saver.lives import Lives
 from langgraph_ext.saver.recent import RecentPut
 from langgraph_ext.saver.settling import Settling
 from langgraph_ext.saver.staging import beside
+from langgraph_ext.saver.strict import strictly
+from langgraph_ext.saver.values import Dumps
 
 __all__ = ["Putting"]
 
@@ -34,6 +36,7 @@ class Putting(Attaching, Settling):
 
     bodies: Bodies
     concurrency: str
+    strict: bool
     entries: Entries
     early: Early
     lives: Lives
@@ -120,15 +123,27 @@ class Putting(Attaching, Settling):
             request=(self._request_of_put(invocation, config, address, checkpoint, metadata) if from_graph else None),
             bodies=self.bodies,
             life=self.lives.of(config, address.thread_id),
-            dumps=self.serde.dumps_typed,
+            dumps=self._dumps(checkpoint),
+            sealer=self.database.sealer,
             stored_us=self.database.clock_us(),
         )
+
+    def _dumps(self, checkpoint: Checkpoint) -> Dumps:
+        """Encodes the values of a checkpoint."""
+        held = checkpoint.get("channel_values", {})
+        return strictly(self.serde, held.items(), "put") if self.strict else self.serde.dumps_typed
+
+    def _dumps_again(self, planned: puts.Below | puts.Whole) -> Dumps:
+        """Encodes those of its values that its parent was to have."""
+        if not self.strict or isinstance(planned, puts.Whole):
+            return self.serde.dumps_typed
+        return strictly(self.serde, planned.packed.others.items(), "put")
 
     def _submit_put(self, planned: puts.Below | puts.Whole, staged: Sequence[Staged]) -> RecentPut:
         store, append = self._store(planned, staged)
         stored = self.database.submit(store, append=append, rouses=planned.rouses)
         if stored is None:
-            store, _ = self._store(puts.again(planned, self.serde.dumps_typed), staged)
+            store, _ = self._store(puts.again(planned, self._dumps_again(planned)), staged)
             stored = self.database.submit(store)
         assert stored is not None, "a whole put is always stored"
         return stored
@@ -136,7 +151,7 @@ class Putting(Attaching, Settling):
     async def _queue_put(self, planned: puts.Below | puts.Whole, staged: Sequence[Staged]) -> RecentPut:
         stored = await self.database.queue(*self._store(planned, staged))
         if stored is None:
-            stored = await self.database.queue(*self._store(puts.again(planned, self.serde.dumps_typed), staged))
+            stored = await self.database.queue(*self._store(puts.again(planned, self._dumps_again(planned)), staged))
         assert stored is not None, "a whole put is always stored"
         return stored
 

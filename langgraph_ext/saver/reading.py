@@ -21,6 +21,7 @@ from langgraph_ext.saver.config import Address, config_of
 from langgraph_ext.saver.fields import decode_fields
 from langgraph_ext.saver.growing import NOTHING
 from langgraph_ext.saver.heads import Superseded
+from langgraph_ext.saver.sealing import Seals, seals_at
 from langgraph_ext.saver.strands import Strands
 from langgraph_ext.saver.writes import LargeWrites, merge, taken_answers
 
@@ -41,6 +42,8 @@ class Stored:
     """Sequence numbers of the calls whose answers were taken."""
     written: LargeWrites
     """The large writes of its calls."""
+    seals: Seals | None
+    """Opens all of it; None if the database is plain."""
     superseded: bool = False
     """Whether it had a child, as far as somebody asked."""
 
@@ -74,8 +77,9 @@ def with_parts(tx: Tx, row: Row, sources: Sources) -> Stored:
     data_of, grown = sources.data_behind(row, places), values.grown_in(places)
     large = sources.large(row, grown) if grown else NOTHING
     calls = tx.all("writes_of", thread_id=thread_id, checkpoint_ns=checkpoint_ns, checkpoint_id=row["checkpoint_id"])
-    taken, written = taken_answers(tx, thread_id, calls), sources.strands.written(row, calls)
-    return Stored(row, places, data_of, large, calls, taken, written)
+    seals = seals_at(tx, row)
+    taken, written = taken_answers(tx, thread_id, calls), sources.strands.written(row, calls, seals)
+    return Stored(row, places, data_of, large, calls, taken, written, seals)
 
 
 class Sources:
@@ -101,7 +105,9 @@ class Sources:
     def large(self, row: Row | Mapping[str, Any], grown: Mapping[str, values.Place]) -> dict[str, bytes]:
         """The large values of a put, by channel as their places are given."""
         where = {"thread_id": row["thread_id"], "checkpoint_ns": row["checkpoint_ns"]}
-        return {channel: self.strands.body(where, channel, place[3], place[2]) for channel, place in grown.items()}
+        seals = seals_at(self._tx, row)
+        heads = {channel: values.head_in(channel, place, seals) for channel, place in grown.items()}
+        return {channel: self.strands.body(where, channel, grown[channel][3], head) for channel, head in heads.items()}
 
 
 def decode(
@@ -109,13 +115,13 @@ def decode(
 ) -> CheckpointTuple:
     """The checkpoint as LangGraph wants it; `config` is kept as its address when the caller gave one."""
     row = stored.row
-    held = values.unpack(stored.places, stored.data_of, stored.large, loads)
+    held = values.unpack(stored.places, stored.data_of, stored.large, loads, stored.seals)
     more = held.pop(values.MORE, {})
     thread_id, checkpoint_ns = row["thread_id"], row["checkpoint_ns"]
     parent_id = row["parent_id"]
     checkpoint = {
         "id": row["checkpoint_id"],
-        **decode_fields(row["body"], values.base_in(stored.places, stored.data_of)),
+        **decode_fields(row["body"], values.base_in(stored.places, stored.data_of, stored.seals)),
         "channel_values": held,
         **more,
     }
@@ -130,5 +136,5 @@ def decode(
         checkpoint=checkpoint,  # type: ignore[arg-type]
         metadata=canonical.decode(row["metadata"]),
         parent_config=config_of(thread_id, checkpoint_ns, parent_id) if parent_id else None,
-        pending_writes=merge(stored.calls, loads, stored.taken, stored.written),
+        pending_writes=merge(stored.calls, loads, stored.taken, stored.written, seals=stored.seals),
     )

@@ -20,6 +20,7 @@ from langgraph_ext.saver import strands, values
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.delta import lineage, unseeded
 from langgraph_ext.saver.host import DELTA_COUNTERS, NULL_TASK
+from langgraph_ext.saver.sealing import seals_at
 from langgraph_ext.saver.writes import taken_answers, without_answers
 
 __all__ = ["Pruned", "Space", "puts_of", "rehome", "say", "space_of", "take_away"]
@@ -121,7 +122,7 @@ def rehome(tx: Tx, address: Address, doomed: Collection[str]) -> None:
             if source not in data_of:
                 data_of[source] = tx.one("put_data", **where, checkpoint_id=source)["data"]
         own = tx.one("put_data", **where, checkpoint_id=checkpoint_id)["data"]
-        places, data = values.moved(places, own, data_of, homes, checkpoint_id)
+        places, data = values.moved(places, own, data_of, homes, checkpoint_id, framed=bool(tx.sealer))
         tx.run("put_rewrite", **where, checkpoint_id=checkpoint_id, places=values.encode_places(places), data=data)
 
 
@@ -149,7 +150,9 @@ def _remove(tx: Tx, space: Space) -> None:
             tx.run("put_delete", seq=row["seq"])
             tx.run("writes_delete", **where, checkpoint_id=checkpoint_id)
             at = {"thread_id": address.thread_id, "checkpoint_id": checkpoint_id}
-            tx.run("attempt_results_forget", **at, empty=_NO_DATA)
+            for attempt in tx.all("attempts_succeeded_at", **at):
+                # What it has given back, which nobody will ask for again. Its marker stays.
+                tx.run("attempt_result_forget", attempt_id=attempt["attempt_id"], writes=_NO_DATA)
         elif checkpoint_id in space.doomed and row["listed"]:
             tx.run("put_hide", seq=row["seq"])
     for checkpoint_id in space.lost:
@@ -192,7 +195,7 @@ def _settle_answers(tx: Tx, spaces: Sequence[Space]) -> None:
         taken = taken_answers(tx, thread_id, given)
         for call in given:
             if call["seq"] in taken:
-                body, data = without_answers(call)
+                body, data = without_answers(call, seals_at(tx, {"thread_id": thread_id, "checkpoint_ns": ""}, root_id))
                 tx.run("call_rewrite", seq=call["seq"], body=body, data=data)
 
 

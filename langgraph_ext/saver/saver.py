@@ -24,14 +24,16 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from langgraph_ext.database import Closing, Database, Fsync, on_a_loop, open_database
-from langgraph_ext.errors import InvalidArgument
+from langgraph_ext.database import Closing, Database, Encryption, Fsync, on_a_loop, open_database
+from langgraph_ext.database.encryption import Cipher
+from langgraph_ext.errors import EncryptionError, InvalidArgument
 from langgraph_ext.ledger import RunLedger
 from langgraph_ext.ledger.holds import Holds
 from langgraph_ext.ledger.renewal import Renewal
 from langgraph_ext.saver import delta, host, listing, reading
 from langgraph_ext.saver.attached import Attached
 from langgraph_ext.saver.bodies import MOST_BYTES, Bodies
+from langgraph_ext.saver.ciphers import refuse_pickle, taken_apart
 from langgraph_ext.saver.config import Address, address_of, check_serde
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.entries import Entries
@@ -42,8 +44,10 @@ from langgraph_ext.saver.loops import Loops
 from langgraph_ext.saver.observers import OnEvent, OnObserverError, observer_of
 from langgraph_ext.saver.putting import Putting
 from langgraph_ext.saver.recent import Recent
+from langgraph_ext.saver.reencrypting import OnRows, Reencrypted, Steps, arun_steps, run_steps, steps
 from langgraph_ext.saver.removal import Removal
 from langgraph_ext.saver.staging import Staging
+from langgraph_ext.saver.strict import check_strict
 from langgraph_ext.saver.sweeps import Sweeps
 from langgraph_ext.saver.timeouts import Timeouts
 from langgraph_ext.saver.unstored import Unstored
@@ -66,7 +70,12 @@ class LedgerSaver(Removal, Sweeps, Putting, Writing, Closing):
         url: A path, `"sqlite:///runs.db"`, or `":memory:"`; or a `Database` to share, which `close` then closes too.
         fsync: `"full"` (default): what was acknowledged survives a power loss. `"normal"`: it survives the death of the
             process; a power loss may take the last commits, never the soundness of the file.
-        serde: Encodes values; LangGraph's JsonPlusSerializer by default.
+        serde: Encodes values; LangGraph's JsonPlusSerializer by default. Of an `EncryptedSerializer` the cipher is used
+            as if it were given as `encryption`, and the serializer that it wraps.
+        encryption: Encrypts what is stored, each payload for its place (docs/encryption.md): an `Encryption`, or a
+            cipher of LangGraph's convention. None: all is plain, and a database that is not is refused.
+        strict: Refuse to store a value of a type that LangGraph's strict msgpack mode would not read back, before
+            anything of it is written, by its name and where in the state it stands.
         concurrency: Of several runs at once on one thread, `"refuse"` (default) lets one go on; the others end with
             `ConflictError`, code `thread_conflict`. `"allow"` stores them all, as a fork.
         growing_memory_bytes: What may be kept in memory, over all threads, of the last large values: it shows what of
@@ -77,6 +86,7 @@ class LedgerSaver(Removal, Sweeps, Putting, Writing, Closing):
 
     Raises:
         InvalidArgument: The URL names no database this package can open, or another argument is not what it must be.
+        AdmissionError: The extra `encryption` is not installed (`extra_missing`).
 
     Every method may raise `StoreError` (see its codes) and, for input that can never be stored, `InvalidArgument`.
     """
@@ -87,18 +97,32 @@ class LedgerSaver(Removal, Sweeps, Putting, Writing, Closing):
         *,
         fsync: Fsync = "full",
         serde: SerializerProtocol | None = None,
+        encryption: Encryption | Cipher | None = None,
+        strict: bool = False,
         concurrency: Concurrency = "refuse",
         growing_memory_bytes: int = MOST_BYTES,
         on_event: OnEvent | None = None,
         on_observer_error: OnObserverError | None = None,
     ) -> None:
         check_serde(serde)
+        cipher, serde = taken_apart(serde)
+        if cipher is not None and encryption is not None:
+            raise InvalidArgument("serde encrypts, and encryption was given; give one of the two")
+        refuse_pickle(serde)
+        encryption = cipher if encryption is None else encryption
+        if encryption is not None and isinstance(url, Database):
+            raise InvalidArgument(
+                "a Database was given, and encryption; open it with that: open_database(…, encryption=…)"
+            )
         super().__init__(serde=serde)
+        if strict:
+            check_strict(self.serde)
+        self.strict = strict
         if concurrency not in ("refuse", "allow"):
             raise InvalidArgument(f'concurrency is {concurrency!r}; it must be "refuse" or "allow"')
         observer = observer_of(on_event, on_observer_error)
         self.concurrency = concurrency
-        self.database = url if isinstance(url, Database) else open_database(url, fsync=fsync)
+        self.database = url if isinstance(url, Database) else open_database(url, fsync=fsync, encryption=encryption)
         self.observer = observer
         self.invocation_id = uuid4().hex
         """Stands for this saver in the leases that its durable nodes take."""
@@ -283,7 +307,7 @@ class LedgerSaver(Removal, Sweeps, Putting, Writing, Closing):
             before: Only checkpoints with an id below this config's.
             limit: At most so many.
         """
-        rest = listing.start(config, filter=filter, before=before, limit=limit)
+        rest = listing.start(config, filter=filter, before=before, limit=limit, sealed=self.database.sealer is not None)
         return self._list(rest, limit)
 
     def _list(self, rest: listing.Listing | None, limit: int | None) -> Iterator[CheckpointTuple]:
@@ -304,7 +328,9 @@ class LedgerSaver(Removal, Sweeps, Putting, Writing, Closing):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """As `list`."""
-        rest: listing.Listing | None = listing.start(config, filter=filter, before=before, limit=limit)
+        rest: listing.Listing | None = listing.start(
+            config, filter=filter, before=before, limit=limit, sealed=self.database.sealer is not None
+        )
         left = limit
         while rest is not None and (left is None or left > 0):
             found, rest = await self.database.aread_then(self._decode_page, listing.page, rest, left)
@@ -327,6 +353,34 @@ class LedgerSaver(Removal, Sweeps, Putting, Writing, Closing):
         address = address_of(config, method="get_delta_channel_history")
         then = partial(delta.histories, channels=channels, loads=self.serde.loads_typed)
         return await self.database.aread_then(then, delta.walk, address, channels) if channels else {}
+
+    # -- keys
+
+    def reencrypt(self, *, on_progress: OnRows | None = None) -> Reencrypted:
+        """Seal with the current key all that older keys have sealed, in small transactions, while others write.
+
+        Give every process that uses the database the new key first, as the current one. It may be stopped at any time;
+        asked again, it goes on. When it has returned, nothing needs the older keys. (A database that is plain is
+        encrypted by `encrypt_database`.)
+
+        Args:
+            on_progress: Called after each step with how many rows were looked at.
+
+        Raises:
+            EncryptionError: Something does not open, or no keys were given (`not_encrypted`).
+        """
+        return run_steps(self._steps(), self.database.transact, on_progress)
+
+    async def areencrypt(self, *, on_progress: OnRows | None = None) -> Reencrypted:
+        """As `reencrypt`."""
+        return await arun_steps(self._steps(), self.database.atransact, on_progress)
+
+    def _steps(self) -> Steps:
+        if self.database.sealer is None:
+            raise EncryptionError(
+                "reencrypt: the database is plain, and no keys were given; see encrypt_database", code="not_encrypted"
+            )
+        return steps()
 
     # -- versions
 

@@ -19,10 +19,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from langgraph_ext.database import Row, Tx
+from langgraph_ext.database import Row, Sealer, Tx
 from langgraph_ext.errors import StoreError
 from langgraph_ext.saver import values
 from langgraph_ext.saver.growing import NOTHING, Former, Spans, add_part, parts_in, ranges_in
+from langgraph_ext.saver.sealing import Seals
 from langgraph_ext.saver.writes import GROWN, LargeWrites, grown_in, spans_in
 
 __all__ = ["FULL", "Strands", "Tail", "add", "begin", "copy", "delete", "former_in", "tail", "trim"]
@@ -48,6 +49,16 @@ class Tail(NamedTuple):
     end: int
     rewritten: int
     """From where on its bytes are written anew when some are added."""
+    place: Place
+    """Whose strand it is; its pieces are sealed for that."""
+
+
+Place = tuple[str, str, str]
+"""Thread, namespace, channel."""
+
+
+def _place(where: Mapping[str, object], channel: str) -> Place:
+    return str(where["thread_id"]), str(where["checkpoint_ns"]), channel
 
 
 def tail(tx: Tx, where: Mapping[str, object], channel: str) -> Tail | None:
@@ -64,35 +75,50 @@ def tail(tx: Tx, where: Mapping[str, object], channel: str) -> Tail | None:
         begun, unfull = row["start"], unfull + 1
     if unfull <= MOST_UNFULL:
         begun = last["start"] if last["size"] < SMALL else end
-    return Tail(last["strand"], last["stamp"], end, begun)
+    return Tail(last["strand"], last["stamp"], end, begun, _place(where, channel))
 
 
 def begin(tx: Tx, where: Mapping[str, object], channel: str, *, stamp: int) -> Tail:
     """Make a strand, which has no bytes yet."""
     tx.run("strand_insert", **where, channel=channel, stamp=stamp)
-    return Tail(tx.one("strand_named", **where, channel=channel)["strand"], stamp, 0, 0)
+    return Tail(tx.one("strand_named", **where, channel=channel)["strand"], stamp, 0, 0, _place(where, channel))
 
 
 def add(tx: Tx, at: Tail, fresh: bytes) -> None:
     """Add bytes at the end of a strand."""
     if at.rewritten < at.end:
-        fresh = b"".join(data for _, data in _pieces(tx, at.strand, at.rewritten, at.end)) + fresh
+        fresh = b"".join(data for _, data in _pieces(tx, at.place, at.strand, at.rewritten, at.end)) + fresh
         tx.run("pieces_delete", **_range(at.strand, at.rewritten, at.end))
-    _store(tx, at.strand, at.rewritten, fresh)
+    _store(tx, at.place, at.strand, at.rewritten, fresh)
 
 
-def _store(tx: Tx, strand: int, start: int, data: bytes) -> None:
+def _store(tx: Tx, place: Place, strand: int, start: int, data: bytes) -> None:
     for at in range(0, len(data), FULL):
-        tx.run("piece_insert", piece=strand * _SPAN + start + at, data=data[at : at + FULL])
+        part, size = data[at : at + FULL], None
+        if tx.sealer is not None:
+            size, part = len(part), tx.sealer.seal(("piece", *place, strand, start + at), part)
+        tx.run("piece_insert", piece=strand * _SPAN + start + at, data=part, size=size)
 
 
 def _range(strand: int, start: int, stop: int) -> dict[str, object]:
     return {"first": strand * _SPAN + start, "stop": strand * _SPAN + stop}
 
 
-def _pieces(tx: Tx, strand: int, start: int, stop: int) -> list[tuple[int, bytes]]:
+def _pieces(tx: Tx, place: Place, strand: int, start: int, stop: int) -> list[tuple[int, bytes]]:
     rows = tx.all("pieces_between", first=strand * _SPAN, start=strand * _SPAN + start, stop=strand * _SPAN + stop)
-    return [(row["piece"] - strand * _SPAN, row["data"]) for row in rows]
+    if tx.sealer is None:
+        return [(row["piece"] - strand * _SPAN, row["data"]) for row in rows]
+    return [_opened(tx.sealer, place, strand, row) for row in rows]
+
+
+def _opened(sealer: Sealer, place: Place, strand: int, row: Row) -> tuple[int, bytes]:
+    at = row["piece"] - strand * _SPAN
+    data = sealer.open(("piece", *place, strand, at), row["data"])
+    if len(data) != row["size"]:
+        raise StoreError(
+            "a piece of a value has not the size that it should have; restore a backup", code="store_corrupt"
+        )
+    return at, data
 
 
 class Strands:
@@ -105,8 +131,8 @@ class Strands:
         self._read: dict[tuple[int, int], tuple[int, list[bytes]]] = {}
         """By strand and place, where the most that was read from there on ends, and what it is."""
 
-    def body(self, where: Mapping[str, object], channel: str, spans: Spans, head: str = "") -> bytes:
-        """The body that lies in these spans; the whole value, if its head is given, in hexadecimal digits.
+    def body(self, where: Mapping[str, object], channel: str, spans: Spans, head: bytes = b"") -> bytes:
+        """The body that lies in these spans; the whole value, if its head is given.
 
         Raises:
             StoreError: Not all of it is there (`store_corrupt`).
@@ -116,13 +142,14 @@ class Strands:
             rows = self._tx.all("strands_of_namespace", **where)
             self._numbers[named] = {row["channel"]: row["strand"] for row in rows}
         strand = self._numbers[named].get(channel)
-        parts = [bytes.fromhex(head)]
+        place = _place(where, channel)
+        parts = [head]
         missing = False
         for part in parts_in(spans):
             if isinstance(part, bytes):
                 parts.append(part)
             else:
-                found = [] if strand is None else self._part(strand, *part)
+                found = [] if strand is None else self._part(place, strand, *part)
                 missing = missing or sum(map(len, found)) < part[1] - part[0]
                 parts += found
         if missing:
@@ -134,22 +161,22 @@ class Strands:
             )
         return b"".join(parts)
 
-    def _part(self, strand: int, start: int, stop: int) -> list[bytes]:
+    def _part(self, place: Place, strand: int, start: int, stop: int) -> list[bytes]:
         """The bytes between two places, in pieces, as far as they are there."""
         end, held = self._read.get((strand, start), (start, []))
         if end < stop:
-            end, held = stop, list(_joined(_pieces(self._tx, strand, start, stop), start, stop))
+            end, held = stop, list(_joined(_pieces(self._tx, place, strand, start, stop), start, stop))
             self._read[strand, start] = end, held
         return held if end == stop else _first(held, stop - start)
 
     def behind(self, at: Tail, start: int, size: int) -> bytes:
         """The bytes of a strand from some place on, so many at most, as far as they follow each other."""
         stop = min(start + size, at.end)
-        return b"".join(_joined(_pieces(self._tx, at.strand, start, stop), start, stop))
+        return b"".join(_joined(_pieces(self._tx, at.place, at.strand, start, stop), start, stop))
 
-    def written(self, row: Row | Mapping[str, Any], calls: Iterable[Row]) -> LargeWrites:
-        """The large writes of calls; the row names thread and namespace."""
-        found = list(grown_in(calls))
+    def written(self, row: Row | Mapping[str, Any], calls: Iterable[Row], seals: Seals | None) -> LargeWrites:
+        """The large writes of the calls at a checkpoint; the row names thread and namespace."""
+        found = list(grown_in(calls, seals))
         if not found:
             return NOTHING
         where = {"thread_id": row["thread_id"], "checkpoint_ns": row["checkpoint_ns"]}
@@ -186,7 +213,7 @@ def former_in(tx: Tx, at: Tail, size: int) -> Former:
     spans: Spans = []
     parts = []
     start = max(at.end - size, 0)
-    for begun, data in _pieces(tx, at.strand, start, at.end):
+    for begun, data in _pieces(tx, at.place, at.strand, start, at.end):
         cut = data[max(start - begun, 0) :]
         add_part(spans, (begun + len(data) - len(cut), begun + len(data)))
         parts.append(cut)
@@ -208,7 +235,7 @@ def trim(tx: Tx, where: Mapping[str, object], *, stamp: int) -> None:
         if not kept:
             tx.run("pieces_delete", **_range(strand, 0, _SPAN))
             tx.run("strand_delete", strand=strand)
-        elif _trim(tx, strand, kept):
+        elif _trim(tx, _place(where, row["channel"]), strand, kept):
             tx.run("strand_restamp", strand=strand, stamp=stamp)
 
 
@@ -234,7 +261,7 @@ def _union(some: list[Spans]) -> list[tuple[int, int]]:
     return united
 
 
-def _trim(tx: Tx, strand: int, kept: list[tuple[int, int]]) -> bool:
+def _trim(tx: Tx, place: Place, strand: int, kept: list[tuple[int, int]]) -> bool:
     """Take out what is not kept; whether there was such."""
     trimmed = False
     stops = [stop for _, stop in kept]
@@ -245,10 +272,10 @@ def _trim(tx: Tx, strand: int, kept: list[tuple[int, int]]) -> bool:
         if parts == [(begun, begun + size)]:
             continue
         trimmed = True
-        data = _pieces(tx, strand, begun, begun + size)[0][1] if parts else b""
+        data = _pieces(tx, place, strand, begun, begun + size)[0][1] if parts else b""
         tx.run("pieces_delete", **_range(strand, begun, begun + size))
         for start, stop in parts:
-            _store(tx, strand, start, data[start - begun : stop - begun])
+            _store(tx, place, strand, start, data[start - begun : stop - begun])
     return trimmed
 
 
@@ -261,4 +288,13 @@ def delete(tx: Tx, thread_id: str) -> None:
 def copy(tx: Tx, source: str, target: str, *, stamp: int) -> None:
     """Copy the strands of a thread to another one, which has none."""
     tx.run("strands_copy", source=source, target=target, stamp=stamp)
-    tx.run("pieces_copy", source=source, target=target)
+    if tx.sealer is None:
+        tx.run("pieces_copy", source=source, target=target)
+        return
+    for row in tx.all("strands_of_thread", thread_id=source):
+        strand, *named = row["strand"], row["checkpoint_ns"], row["channel"]
+        copied = tx.one("strand_named", thread_id=target, checkpoint_ns=named[0], channel=named[1])["strand"]
+        for piece in tx.all("piece_sizes", **_range(strand, 0, _SPAN)):
+            begun = piece["piece"] - strand * _SPAN
+            for at, data in _pieces(tx, (source, named[0], named[1]), strand, begun, begun + 1):
+                _store(tx, (target, named[0], named[1]), copied, at, data)

@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langgraph_ext import canonical
-from langgraph_ext.database import Append, Tx
+from langgraph_ext.database import Append, Sealer, Tx, seal_words
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.ledger import attempts, calls, tombstones
 from langgraph_ext.ledger.task_paths import is_send
@@ -19,6 +19,7 @@ from langgraph_ext.saver.config import Address, text
 from langgraph_ext.saver.early import Early
 from langgraph_ext.saver.fences import fence
 from langgraph_ext.saver.identity import Seen
+from langgraph_ext.saver.sealing import Seals, seals_at
 from langgraph_ext.saver.writes import answers_in, are_partial, encode_writes, kinds_in, large_in, lay_out
 
 __all__ = ["Answer", "TaskWrites", "may_linger", "prepare", "store"]
@@ -66,6 +67,8 @@ def prepare(
     task_path: str,
     *,
     serde: SerializerProtocol,
+    dumps: values.Dumps,
+    sealer: Sealer | None,
     seen: Seen,
     bodies: Bodies,
     epoch: int | None,
@@ -84,6 +87,8 @@ def prepare(
         task_id: The task.
         task_path: Its path.
         serde: The saver's.
+        dumps: Its encoder, or one that encodes less (strict.py).
+        sealer: Encrypts them; None if the database is plain.
         seen: Where tasks were seen.
         bodies: What is remembered of large values.
         epoch: Under which epoch they are stored; None if under no lease.
@@ -101,10 +106,11 @@ def prepare(
         raise InvalidArgument("put_writes: the config names no checkpoint; pass the checkpoint_id being executed")
     if not (type(task_id) is type(task_path) is str and (task_id + task_path).isascii()):
         task_id, task_path = text(task_id, "task_id", "put_writes"), text(task_path, "task_path", "put_writes")
-    body, data, encoded = encode_writes(writes, serde.dumps_typed)
+    seals = None if sealer is None else Seals(sealer, thread_id, checkpoint_ns, checkpoint_id)
+    body, data, encoded = encode_writes(writes, dumps, task_id, seals)
     laid = None
     if encoded and (large := large_in(encoded)):
-        grown = growth.shared_ahead(large, thread_id, checkpoint_ns, bodies)
+        grown = growth.shared_ahead(large, thread_id, checkpoint_ns, bodies, whole=seals is not None)
         laid = None if grown == {} else Large(encoded, grown)
     from_graph = host.from_graph(config)
     event = facts.event_of(writes, task_id, task_path, regular=regular) if from_graph else None
@@ -139,6 +145,8 @@ def prepare(
         details: dict[str, object] = {"error_type": call.error[0], "error_message": call.error[1]}
         if started_us is not None:
             details["started_us"] = started_us
+        if sealer is not None:
+            details = seal_words(sealer, ("event.details", *address, event, stored_us), details)
         row["details"] = canonical.encode_plain(details).decode()
     return TaskWrites(None, row, call, epoch, regular, life, large=laid, timed_out=timed_out)
 
@@ -178,7 +186,7 @@ def store(tx: Tx, written: TaskWrites, early: Early | None = None, *, again: boo
     where = {name: row[name] for name in ("thread_id", "checkpoint_ns")}
     grown, tails = ({}, {}) if written.large is None else _grown(tx, where, row, written.large)
     if written.large is not None:
-        body, data = lay_out(written.large.encoded, grown)
+        body, data = lay_out(written.large.encoded, grown, str(row["task_id"]), seals_at(tx, row))
         row = {**row, "body": body, "data": data}
     if call is not None:
         calls.check_identity(tx, call)

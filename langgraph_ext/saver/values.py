@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 from langgraph_ext import canonical
 from langgraph_ext.saver import growing
 from langgraph_ext.saver.growing import NOTHING, Growing, Spans, is_large
+from langgraph_ext.saver.sealing import Seals, frame, frames_at, plain_size
 
 __all__ = [
     "BASE",
@@ -43,12 +44,14 @@ __all__ = [
     "encode_places",
     "encoded_value",
     "grown_in",
+    "head_in",
     "is_grown",
     "large_in",
     "lay_out",
     "moved",
     "pack",
     "pack_all",
+    "sealed_again",
     "sources",
     "spans_of",
     "unpack",
@@ -120,6 +123,7 @@ def lay_out(
     *,
     inherits_base: bool = False,
     grown: Mapping[str, Growing] = NOTHING,
+    seals: Seals | None = None,
 ) -> Layout | None:
     """Where each value goes, given the places of the parent (None when there is no parent, or it is not stored).
 
@@ -132,6 +136,7 @@ def lay_out(
         parent: The parent's places.
         inherits_base: Whether the put needs the parent's base.
         grown: Of the values that are encoded, those that go to their strands.
+        seals: Encrypts them; None: they stay plain.
 
     Returns:
         The places of this put, and its own data; None if the parent lacks a value, at its version, that is not encoded.
@@ -153,10 +158,13 @@ def lay_out(
     for channel, kind, data in encoded:
         version = packed.versions.get(channel) if channel != BASE else _digest(data)
         if grown and channel in grown:
-            own[channel] = [version, kind, grown[channel].head.hex(), grown[channel].spans]
+            head, spans = grown[channel].head, grown[channel].spans
+            if seals is not None:
+                head = seals.seal_head(channel, version, kind, spans, head)
+            own[channel] = [version, kind, head.hex(), spans]
             continue
         own[channel] = [version, kind, start, len(data)]
-        parts.append(data)
+        parts.append(data if seals is None else seals.frame_value(channel, version, kind, data))
         start += len(data)
     if own:
         places[OWN] = {**places[OWN], **own} if OWN in places else own
@@ -213,10 +221,10 @@ def channels_of(places: Places) -> set[str]:
     return {channel for part in places.values() for channel in part}
 
 
-def encoded_value(place: Place, data: bytes) -> tuple[str, bytes]:
+def encoded_value(channel: str, place: Place, data: bytes, seals: Seals | None) -> tuple[str, bytes]:
     """A value as the serde reads it, out of the data of its source."""
     _, kind, start, length = place
-    return kind, data[start : start + length]
+    return kind, data[start : start + length] if seals is None else seals.open_value(channel, place, data)
 
 
 def is_grown(place: Place) -> bool:
@@ -243,7 +251,14 @@ def large_in(packed: Packed) -> list[tuple[str, str, bytes]]:
     return [each for each in packed.encoded if is_large(each[2]) and each[0] != MORE]
 
 
-def unpack(places: Places, data_of: Mapping[str, bytes], large: Mapping[str, bytes], loads: Loads) -> dict[str, Any]:
+def head_in(channel: str, place: Place, seals: Seals | None) -> bytes:
+    """The head of a large value."""
+    return bytes.fromhex(place[2]) if seals is None else seals.open_head(channel, place)
+
+
+def unpack(
+    places: Places, data_of: Mapping[str, bytes], large: Mapping[str, bytes], loads: Loads, seals: Seals | None
+) -> dict[str, Any]:
     """Decode every value.
 
     Args:
@@ -251,9 +266,17 @@ def unpack(places: Places, data_of: Mapping[str, bytes], large: Mapping[str, byt
         data_of: The data of each source, the put's own under `OWN`.
         large: The values that lie in strands, by channel, still encoded.
         loads: The serde's decoder.
+        seals: Opens them, if they are encrypted.
+
+    Raises:
+        EncryptionError: One does not open, before the serde has seen it.
     """
     return {
-        channel: loads((place[1], large[channel]) if type(place[3]) is list else encoded_value(place, data_of[source]))
+        channel: loads(
+            (place[1], large[channel])
+            if type(place[3]) is list
+            else encoded_value(channel, place, data_of[source], seals)
+        )
         for source, part in places.items()
         for channel, place in part.items()
         if channel != BASE
@@ -265,14 +288,14 @@ def base_source(places: Places) -> str | None:
     return next((source for source, part in places.items() if BASE in part), None)
 
 
-def base_in(places: Places, data_of: Mapping[str, bytes]) -> bytes | None:
+def base_in(places: Places, data_of: Mapping[str, bytes], seals: Seals | None) -> bytes | None:
     """The base of a put's fields, if it has one."""
     source = base_source(places)
-    return None if source is None else encoded_value(places[source][BASE], data_of[source])[1]
+    return None if source is None else encoded_value(BASE, places[source][BASE], data_of[source], seals)[1]
 
 
 def moved(
-    places: Places, data: bytes, doomed: Mapping[str, bytes], homes: Homes, checkpoint_id: str
+    places: Places, data: bytes, doomed: Mapping[str, bytes], homes: Homes, checkpoint_id: str, *, framed: bool
 ) -> tuple[Places, bytes]:
     """This put's layout once the rows in `doomed` are gone.
 
@@ -284,6 +307,7 @@ def moved(
         doomed: Data of each row that is about to be deleted, by checkpoint id.
         homes: Filled as survivors are visited.
         checkpoint_id: This put.
+        framed: Whether values are encrypted. Where they lie is no part of their place: they are moved as they are.
     """
     kept: Places = {source: dict(part) for source, part in places.items() if source not in doomed}
     for source, part in places.items():
@@ -292,8 +316,44 @@ def moved(
         for channel, place in part.items():
             version, kind, start, length = place
             if (source, channel) not in homes:
-                homes[source, channel] = (checkpoint_id, [version, kind, len(data), length])
-                data += doomed[source][start : start + length]
+                end = plain_size(data) if framed else len(data)
+                homes[source, channel] = (checkpoint_id, [version, kind, end, length])
+                if framed:
+                    data += b"".join(frame(length, each) for each in frames_at(doomed[source], start, length))
+                else:
+                    data += doomed[source][start : start + length]
             home, new_place = homes[source, channel]
             kept.setdefault(OWN if home == checkpoint_id else home, {})[channel] = new_place
     return kept, data
+
+
+def sealed_again(places: Places, data: bytes, opens: Seals | None, seals: Seals) -> tuple[bytes, bytes]:
+    """A put's own values, sealed for another place, or with another key. They lie where they did.
+
+    Args:
+        places: Of the put.
+        data: Its own data.
+        opens: Opens them; None if they are plain.
+        seals: Seals them.
+
+    Returns:
+        Its places, encoded, in which nothing but the heads of large values is another, and its data.
+    """
+    own = places.get(OWN, {})
+    parts: list[tuple[int, int, bytes]] = []
+    for channel, place in own.items():
+        version, kind, at, size = place
+        if is_grown(place):
+            head = bytes.fromhex(at) if opens is None else opens.open_head(channel, place)
+            own[channel] = [version, kind, seals.seal_head(channel, version, kind, size, head).hex(), size]
+        else:
+            _, value = encoded_value(channel, place, data, opens)
+            parts.append((at, size, seals.frame_value(channel, version, kind, value)))
+    frames: list[bytes] = []
+    end = 0
+    for at, size, sealed in sorted(parts):
+        if at > end:  # of a value that nobody has any more
+            frames.append(frame(at - end, b""))
+        frames.append(sealed)
+        end = at + size
+    return encode_places(places), b"".join(frames)

@@ -28,6 +28,7 @@ from langgraph_ext.database import Row, Tx
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver.growing import NOTHING, Growing, Spans, is_large
 from langgraph_ext.saver.host import CONTROL_CHANNELS, ERROR_SOURCE_NODE, NULL_TASK
+from langgraph_ext.saver.sealing import Seals
 
 __all__ = [
     "GROWN",
@@ -41,6 +42,7 @@ __all__ = [
     "large_in",
     "lay_out",
     "merge",
+    "sealed_again",
     "spans_in",
     "taken_answers",
     "without_answers",
@@ -78,7 +80,10 @@ def answers_in(writes: Sequence[tuple[str, Any]], task_id: str) -> int | None:
 
 
 def encode_writes(
-    writes: Sequence[tuple[str, Any]], dumps: Callable[[Any], tuple[str, bytes]]
+    writes: Sequence[tuple[str, Any]],
+    dumps: Callable[[Any], tuple[str, bytes]],
+    task_id: str = "",
+    seals: Seals | None = None,
 ) -> tuple[bytes, bytes, list[Encoded]]:
     """Body and data of one call's row, with every value in it; and the writes, encoded, if they may be large.
 
@@ -91,9 +96,13 @@ def encode_writes(
         kind, data = dumps(value)
         body.append((channel, kind, len(data)))
         parts.append(data)
-    all_data = b"".join(parts)
+    named, all_data = _encoded(body), b"".join(parts)
     encoded = [(each[0], each[1], data) for each, data in zip(body, parts, strict=True)] if is_large(all_data) else []
-    return _encoded(body), all_data, encoded
+    if seals is not None:
+        all_data = b"".join(
+            seals.frame_write(task_id, at, body[at][0], body[at][1], data) for at, data in enumerate(parts)
+        )
+    return named, all_data, encoded
 
 
 def large_in(encoded: Iterable[Encoded]) -> dict[str, tuple[str, bytes]]:
@@ -105,18 +114,23 @@ def large_in(encoded: Iterable[Encoded]) -> dict[str, tuple[str, bytes]]:
     return large
 
 
-def lay_out(encoded: Iterable[Encoded], grown: Mapping[str, Growing]) -> tuple[bytes, bytes]:
+def lay_out(
+    encoded: Iterable[Encoded], grown: Mapping[str, Growing], task_id: str, seals: Seals | None
+) -> tuple[bytes, bytes]:
     """Body and data of one call's row; of the large values, `grown` are those that lie in strands."""
     body: list[Sequence[Any]] = []
     parts: list[bytes] = []
     left = dict(grown)
-    for channel, kind, data in encoded:
+    for at, (channel, kind, data) in enumerate(encoded):
         each = left.pop(channel, None) if is_large(data) else None
         if each is not None:
-            body.append((channel, kind, each.head.hex(), each.spans))
+            head = each.head
+            if seals is not None:
+                head = seals.seal_write_head(task_id, at, channel, kind, each.spans, head)
+            body.append((channel, kind, head.hex(), each.spans))
         else:
             body.append((channel, kind, len(data)))
-            parts.append(data)
+            parts.append(data if seals is None else seals.frame_write(task_id, at, channel, kind, data))
     return _encoded(body), b"".join(parts)
 
 
@@ -136,13 +150,26 @@ def taken_answers(tx: Tx, thread_id: str, calls: Iterable[Row]) -> Collection[in
     }
 
 
-def grown_in(calls: Iterable[Row]) -> Iterator[tuple[Row, int, str, str, Spans]]:
-    """Of these calls each write that lies in a strand: its call, position, channel, head and spans."""
+def grown_in(
+    calls: Iterable[Row], seals: Seals | None = None, *, heads: bool = True
+) -> Iterator[tuple[Row, int, str, bytes, Spans]]:
+    """Of these calls each write that lies in a strand: its call, position, channel, head and spans.
+
+    Args:
+        calls: The calls' rows.
+        seals: Opens the heads, if they are encrypted.
+        heads: Whether these are wanted.
+    """
     for call in calls:
         if GROWN in call["body"]:
-            for position, (channel, _, *at) in enumerate(canonical.decode(call["body"])):
+            for position, (channel, kind, *at) in enumerate(canonical.decode(call["body"])):
                 if len(at) > 1:
-                    yield call, position, channel, at[0], at[1]
+                    head = b""
+                    if heads and seals is None:
+                        head = bytes.fromhex(at[0])
+                    elif heads and seals is not None:
+                        head = seals.open_write_head(call["task_id"], position, channel, kind, at[1], at[0])
+                    yield call, position, channel, head, at[1]
 
 
 GROWN = b'",['
@@ -151,7 +178,7 @@ GROWN = b'",['
 
 def spans_in(calls: Iterable[Row]) -> Iterator[tuple[str, Spans]]:
     """Channel and spans of every write that lies in a strand."""
-    return ((channel, spans) for _, _, channel, _, spans in grown_in(calls))
+    return ((channel, spans) for _, _, channel, _, spans in grown_in(calls, heads=False))
 
 
 def kinds_in(call: Row) -> list[tuple[str, str]]:
@@ -165,6 +192,7 @@ def merge(
     taken: Collection[int] = (),
     large: LargeWrites = NOTHING,
     wanted: Collection[str] | None = None,
+    seals: Seals | None = None,
 ) -> list[PendingWrite]:
     """The pending writes of one checkpoint, in `writes_sort_key` order, without those that are not to be shown.
 
@@ -174,6 +202,10 @@ def merge(
         taken: Sequence numbers of calls whose answers were taken.
         large: The writes that lie in strands.
         wanted: Only those to these channels, if not to all.
+        seals: Opens them, if they are encrypted.
+
+    Raises:
+        EncryptionError: One does not open, before the serde has seen it.
     """
     slots: dict[tuple[str, int], tuple[Slot, str, str, bytes]] = {}
     for call in calls:
@@ -184,7 +216,7 @@ def merge(
             at = WRITES_IDX_MAP.get(channel, position)
             if shown(channel) and (at < 0 or (task_id, at) not in slots):
                 slot = writes_sort_key(call["task_path"], task_id, at)
-                value = large[call["seq"], position] if grown else data[start : start + write[2]]
+                value = large[call["seq"], position] if grown else _value(call, position, write, data, start, seals)
                 slots[task_id, at] = (slot, channel, write[1], value)
             if not grown:
                 start += write[2]
@@ -193,15 +225,44 @@ def merge(
     return [(slot[1], channel, loads((kind, data))) for slot, channel, kind, data in held]
 
 
-def without_answers(call: Row) -> tuple[bytes, bytes]:
+def _value(call: Row, position: int, write: Sequence[Any], data: bytes, start: int, seals: Seals | None) -> bytes:
+    """A write that lies in its row, as the serde reads it."""
+    channel, kind, size = write
+    if seals is None:
+        return data[start : start + size]
+    return seals.open_write(call["task_id"], position, channel, kind, data, start, size)
+
+
+def without_answers(call: Row, seals: Seals | None) -> tuple[bytes, bytes]:
     """Body and data of a call that holds an answer, without it."""
-    body, parts, start = [], [], 0
-    for write in canonical.decode(call["body"]):
-        size = 0 if len(write) > 3 else write[2]  # a large value lies in its strand
-        if write[0] != RESUME:
+    return _again(call, seals, seals, lambda channel: channel != RESUME)
+
+
+def sealed_again(call: Row, opens: Seals | None, seals: Seals) -> tuple[bytes, bytes]:
+    """Body and data of a call, sealed for another place, or with another key."""
+    return _again(call, opens, seals, lambda channel: True)
+
+
+def _again(call: Row, opens: Seals | None, seals: Seals | None, keeps: Callable[[str], bool]) -> tuple[bytes, bytes]:
+    """Body and data of a call, of the writes that are kept, opened and sealed where they stand now."""
+    body: list[Any] = []
+    parts: list[bytes] = []
+    start, task_id = 0, call["task_id"]
+    for position, write in enumerate(canonical.decode(call["body"])):
+        channel, kind, at, *spans = write
+        now = len(body)
+        if spans and keeps(channel):  # a large one, which lies in its strand
+            head = bytes.fromhex(at)
+            if opens is not None:
+                head = opens.open_write_head(task_id, position, channel, kind, spans[0], at)
+            if seals is not None:
+                head = seals.seal_write_head(task_id, now, channel, kind, spans[0], head)
+            body.append([channel, kind, head.hex(), spans[0]])
+        elif keeps(channel):
+            value = _value(call, position, write, call["data"], start, opens)
+            parts.append(value if seals is None else seals.frame_write(task_id, now, channel, kind, value))
             body.append(write)
-            parts.append(call["data"][start : start + size])
-        start += size
+        start += 0 if spans else at
     return canonical.encode_exact(body), b"".join(parts)
 
 

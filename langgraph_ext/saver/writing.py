@@ -24,6 +24,7 @@ from langgraph_ext.saver.identity import Seen
 from langgraph_ext.saver.lives import Lives
 from langgraph_ext.saver.settling import Settling
 from langgraph_ext.saver.staging import beside
+from langgraph_ext.saver.strict import strictly
 from langgraph_ext.saver.timeouts import Timeouts
 from langgraph_ext.saver.writes import are_regular
 
@@ -38,6 +39,7 @@ class Writing(Attaching, Settling):
     early: Early
     lives: Lives
     seen: Seen
+    strict: bool
     timeouts: Timeouts
 
     def _put_writes(
@@ -110,6 +112,8 @@ class Writing(Attaching, Settling):
             task_id,
             task_path,
             serde=self.serde,
+            dumps=strictly(self.serde, writes, "put_writes") if self.strict else self.serde.dumps_typed,
+            sealer=self.database.sealer,
             seen=self.seen,
             bodies=self.bodies,
             epoch=epoch_of(invocation),

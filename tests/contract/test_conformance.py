@@ -12,17 +12,19 @@ from langgraph.checkpoint.conformance.report import CapabilityReport
 
 from langgraph_ext import LedgerSaver
 from tests.support.backends import SqliteBackend
+from tests.support.ciphers import KEYS
 
 
-@pytest.fixture(params=["file", ":memory:"])
+@pytest.fixture(params=["file", ":memory:", "encrypted file"])
 async def report(request: pytest.FixtureRequest, backend: SqliteBackend) -> CapabilityReport:
     """What the suite says of LedgerSaver; each capability gets a database of its own."""
     numbers = itertools.count()
 
     @checkpointer_test(name=f"LedgerSaver on {request.param}")
     async def fresh() -> AsyncIterator[LedgerSaver]:
-        url = backend.url(f"capability-{next(numbers)}") if request.param == "file" else request.param
-        async with LedgerSaver(url) as saver:
+        url = request.param if request.param == ":memory:" else backend.url(f"capability-{next(numbers)}")
+        encryption = KEYS if request.param.startswith("encrypted") else None
+        async with LedgerSaver(url, encryption=encryption) as saver:
             yield saver
 
     return await validate(fresh)

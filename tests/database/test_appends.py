@@ -57,6 +57,8 @@ class Story:
             "task",
             "",
             serde=self.saver.serde,
+            dumps=self.saver.serde.dumps_typed,
+            sealer=None,
             seen=self.saver.seen,
             bodies=self.saver.bodies,
             epoch=None,
@@ -82,6 +84,7 @@ class Story:
             parent=self.saver.recent.find("t", "", cid(0)),
             bodies=self.saver.bodies,
             dumps=self.saver.serde.dumps_typed,
+            sealer=None,
             stored_us=1,
         )
         assert isinstance(planned, puts.Below)

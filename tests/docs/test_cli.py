@@ -31,10 +31,11 @@ COMMANDS = [
     "prune",
     "sweep",
     "backup",
+    "reencrypt",
     "crash-test",
     "demo",
 ]
-WITHOUT_AN_EXAMPLE = {"resolve-effect", "recover", "resolve-operation", "cancel", "steer", "demo"}
+WITHOUT_AN_EXAMPLE = {"resolve-effect", "recover", "resolve-operation", "cancel", "steer", "reencrypt", "demo"}
 """Tests of their own run them: all but the demo change a run, and that takes its time."""
 
 

@@ -29,6 +29,7 @@ from hypothesis.stateful import run_state_machine_as_test as check_machine
 
 from tests.support.build import NULL_TASK, VERSIONS
 from tests.support.changes import HOW, Change
+from tests.support.ciphers import NEWER
 from tests.support.growing import check_strands, made_small
 from tests.support.world import CHANNELS, DROP, KEEP, SPACES, World
 
@@ -238,7 +239,29 @@ def world(seed: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 )
 def test_s1_long_random_stories_agree_with_inmemorysaver(world: World, seed: int) -> None:
     """As above, for longer and denser threads than Hypothesis makes: many forks, many writes, some deletes."""
-    dice = Dice(seed)
+    tell(world, Dice(seed))
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=() if seed < 8 else pytest.mark.slow) for seed in range(SEEDS)]
+)
+def test_s6_long_random_stories_agree_under_encryption(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And at the end, with all of it sealed anew."""
+    made_small(monkeypatch)
+    world = World(VERSIONS[sorted(VERSIONS)[seed % len(VERSIONS)]], memory=(0, 2_000)[seed // 3 % 2], encryption=NEWER)
+    try:
+        for saver in world.savers:
+            saver.database.sealer.seal_with("2025")  # type: ignore[union-attr]
+        tell(world, Dice(seed))
+        world.savers[0].database.sealer.seal_with("2026")  # type: ignore[union-attr]
+        world.savers[0].reencrypt()
+        world.compare()
+    finally:
+        world.close()
+
+
+def tell(world: World, dice: Dice) -> None:
+    """One story."""
     for _ in range(STEPS):
         who = dice.choice(FORMS), dice.randrange(2)
         step = dice.random()

@@ -84,6 +84,8 @@ def store_writes(tx: Tx, *staged: Staged) -> None:
         "task",
         "~",
         serde=JsonPlusSerializer(),
+        dumps=JsonPlusSerializer().dumps_typed,
+        sealer=tx.sealer,
         seen=Seen(),
         bodies=Bodies(),
         epoch=None,

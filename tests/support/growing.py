@@ -58,7 +58,7 @@ def everything_in(path: Path | str) -> bytes:
 def pieces(path: Path | str) -> dict[int, list[tuple[int, int]]]:
     """Where the pieces of each strand begin and stop."""
     found: dict[int, list[tuple[int, int]]] = {row["strand"]: [] for row in _query(path, "SELECT strand FROM strand")}
-    for row in _query(path, "SELECT piece, length(data) AS size FROM strand_piece ORDER BY piece"):
+    for row in _query(path, "SELECT piece, coalesce(size, length(data)) AS size FROM strand_piece ORDER BY piece"):
         start = row["piece"] % _SPAN
         found[row["piece"] // _SPAN].append((start, start + row["size"]))
     return found
@@ -110,7 +110,7 @@ class Counting:
     """A transaction that counts the rows it is given."""
 
     def __init__(self, tx: Any) -> None:
-        self.tx, self.rows = tx, 0
+        self.tx, self.sealer, self.rows = tx, tx.sealer, 0
 
     def all(self, name: str, /, **params: object) -> list[Any]:
         rows = self.tx.all(name, **params)

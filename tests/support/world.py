@@ -46,10 +46,12 @@ class World:
     Args:
         version: Spells the n-th version.
         memory: How many bytes of large values the savers may remember.
+        encryption: Theirs.
     """
 
-    def __init__(self, version: Callable[[int], Any], memory: int = 2_000) -> None:
+    def __init__(self, version: Callable[[int], Any], memory: int = 2_000, encryption: Any = None) -> None:
         self.memory = memory
+        self.encryption = encryption
         self.folder = Path(tempfile.mkdtemp())
         self.loop = asyncio.new_event_loop()
         self.reference = Driver(Reference(), "sync", self.loop)
@@ -206,7 +208,8 @@ class World:
         return {0: None, 1: MISSING}.get(pick, below[(pick - 2) // 4 % len(below)] if below else None)
 
     def _open(self) -> langgraph_ext.LedgerSaver:
-        return langgraph_ext.LedgerSaver(self.folder / "runs.db", fsync="normal", growing_memory_bytes=self.memory)
+        path, memory = self.folder / "runs.db", self.memory
+        return langgraph_ext.LedgerSaver(path, fsync="normal", growing_memory_bytes=memory, encryption=self.encryption)
 
 
 def _outcome(call: Callable[[], Any]) -> Any:

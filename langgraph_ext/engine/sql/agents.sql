@@ -1,6 +1,7 @@
 -- Queries of the engine (see migrations/0014_agent.sql).
 
 -- name: agent_call_close
+-- sealed: agent_call
 -- Compare-and-set: no row changes when it is open no more.
 UPDATE agent_call SET state = :state, answer = :answer, usage = :usage, ended_us = :now_us
 WHERE operation_id = :operation_id AND number = :number AND state = 'open';
@@ -10,21 +11,26 @@ INSERT INTO agent_call (operation_id, number, epoch, state, started_us)
 VALUES (:operation_id, :number, :epoch, 'open', :now_us);
 
 -- name: agent_calls_of
+-- sealed: agent_call
 SELECT number, epoch, state, answer, usage, started_us, ended_us FROM agent_call
 WHERE operation_id = :operation_id
 ORDER BY number;
 
 -- name: agent_commit_get
+-- sealed: agent_commit
 SELECT digest, result, epoch FROM agent_commit WHERE root_id = :root_id AND commit_key = :commit_key;
 
 -- name: agent_commit_insert
+-- sealed: agent_commit
 INSERT INTO agent_commit (root_id, commit_key, digest, result, epoch, committed_us)
 VALUES (:root_id, :commit_key, :digest, :result, :epoch, :now_us);
 
 -- name: agent_operation_get
+-- sealed: agent_operation
 SELECT * FROM agent_operation WHERE operation_id = :operation_id;
 
 -- name: agent_operation_insert
+-- sealed: agent_operation
 INSERT INTO agent_operation (
     operation_id, agent_task_id, agent_run_id, root_id, purpose, kind, name, policy, idempotency_key, state, revision,
     tries, request, on_unknown, created_us
@@ -35,6 +41,7 @@ VALUES (
 );
 
 -- name: agent_operation_move
+-- sealed: agent_operation
 -- Compare-and-set: no row changes when it is not in :expected. What is null stays as it is.
 UPDATE agent_operation SET
     state = :target, revision = revision + 1, tries = coalesce(:tries, tries), request = coalesce(:request, request),
@@ -43,14 +50,17 @@ UPDATE agent_operation SET
 WHERE operation_id = :operation_id AND state = :expected;
 
 -- name: agent_operation_named
+-- sealed: agent_operation
 SELECT * FROM agent_operation WHERE agent_task_id = :agent_task_id AND purpose = :purpose;
 
 -- name: agent_operations_live
+-- sealed: agent_operation
 -- Those of a tree that are not consumed.
 SELECT * FROM agent_operation WHERE root_id = :root_id AND consumed_us IS NULL
 ORDER BY agent_run_id, agent_task_id, operation_id;
 
 -- name: agent_operations_driven
+-- sealed: agent_operation
 -- As the live ones, without what stands in those that have ended: a driver goes by how they stand.
 SELECT
     operation_id, agent_task_id, agent_run_id, root_id, purpose, kind, name, policy, idempotency_key, state, revision,
@@ -60,16 +70,20 @@ FROM agent_operation WHERE root_id = :root_id AND consumed_us IS NULL
 ORDER BY agent_run_id, agent_task_id, operation_id;
 
 -- name: agent_operations_of_tree
+-- sealed: agent_operation
 SELECT * FROM agent_operation WHERE root_id = :root_id
 ORDER BY agent_run_id, agent_task_id, operation_id;
 
 -- name: agent_release_get
+-- sealed: agent_release
 SELECT descriptor FROM agent_release WHERE digest = :digest;
 
 -- name: agent_release_insert
+-- sealed: agent_release
 INSERT INTO agent_release (digest, descriptor, created_us) VALUES (:digest, :descriptor, :now_us);
 
 -- name: agent_run_close
+-- sealed: agent_run
 -- Compare-and-set: the first reason that is committed wins.
 UPDATE agent_run SET status = 'closing', reason = :reason, message = :message, revision = revision + 1
 WHERE agent_run_id = :agent_run_id AND status = 'running';
@@ -102,6 +116,7 @@ UPDATE agent_run SET
 WHERE root_id = :root_id AND paused_us IS NOT NULL;
 
 -- name: agent_run_end
+-- sealed: agent_run
 -- Compare-and-set: no row changes when it has ended.
 UPDATE agent_run SET
     status = :target, reason = :reason, message = :message, output = :output, ended_us = :now_us,
@@ -117,6 +132,7 @@ LEFT JOIN run AS parent ON parent.run_id = own.parent_id
 WHERE own.run = :run;
 
 -- name: agent_run_before
+-- sealed: agent_run
 -- The newest of a node, in a thread of a graph.
 SELECT * FROM agent_run
 WHERE thread_id = :thread_id AND substr(key, 1, length(:beginning)) = :beginning
@@ -124,6 +140,7 @@ ORDER BY agent_run_id DESC
 LIMIT 1;
 
 -- name: agent_run_beginning
+-- sealed: agent_run
 -- The newest whose key begins so.
 SELECT * FROM agent_run
 WHERE agent_run_id = (SELECT max(agent_run_id) FROM agent_run WHERE key >= :beginning AND key < :end);
@@ -133,9 +150,11 @@ WHERE agent_run_id = (SELECT max(agent_run_id) FROM agent_run WHERE key >= :begi
 UPDATE agent_run SET thread_id = :thread_id, revision = revision + 1 WHERE agent_run_id = :agent_run_id;
 
 -- name: agent_run_get
+-- sealed: agent_run
 SELECT * FROM agent_run WHERE agent_run_id = :agent_run_id;
 
 -- name: agent_run_insert
+-- sealed: agent_run
 INSERT INTO agent_run (
     agent_run_id, root_id, parent_id, parent_operation, run, thread_id, key, release, input_digest, input, status,
     loop_limit, consumed, reserved, model_calls, limits, deadline_us, next_seq, revision, created_us
@@ -146,15 +165,18 @@ VALUES (
 );
 
 -- name: agent_run_keyed
+-- sealed: agent_run
 SELECT * FROM agent_run WHERE key = :key;
 
 -- name: agent_run_next_seq
 UPDATE agent_run SET next_seq = next_seq + 1 WHERE agent_run_id = :agent_run_id;
 
 -- name: agent_runs_of_tree
+-- sealed: agent_run
 SELECT * FROM agent_run WHERE root_id = :root_id ORDER BY agent_run_id;
 
 -- name: agent_runs_page
+-- sealed: agent_run
 SELECT * FROM agent_run WHERE agent_run_id < :before ORDER BY agent_run_id DESC LIMIT :size;
 
 -- name: agent_steering_claim
@@ -163,7 +185,8 @@ UPDATE inbox SET attempt_id = :operation_id, consumed_us = :now_us
 WHERE run = :run AND kind = 'steer' AND consumed_us IS NULL AND entry <= :upto;
 
 -- name: agent_steering_of
-SELECT entry, value_type, value, attempt_id FROM inbox WHERE run = :run AND kind = 'steer' ORDER BY entry;
+-- sealed: inbox
+SELECT entry, run, kind, value_type, value, attempt_id, requested_us FROM inbox WHERE run = :run AND kind = 'steer' ORDER BY entry;
 
 -- name: agent_task_activate
 -- Compare-and-set: from ready. One that an older epoch's worker was running is abandoned first.
@@ -171,6 +194,7 @@ UPDATE agent_task SET state = 'running', epoch = :epoch, revision = revision + 1
 WHERE agent_task_id = :agent_task_id AND state = 'ready';
 
 -- name: agent_task_end
+-- sealed: agent_task
 -- Compare-and-set: no row changes when it has ended.
 UPDATE agent_task SET
     state = :target, condition = NULL, continuation = coalesce(:continuation, continuation), output = :output,
@@ -178,9 +202,11 @@ UPDATE agent_task SET
 WHERE agent_task_id = :agent_task_id AND state IN ('ready', 'running', 'waiting');
 
 -- name: agent_task_get
+-- sealed: agent_task
 SELECT * FROM agent_task WHERE agent_task_id = :agent_task_id;
 
 -- name: agent_task_go_on
+-- sealed: agent_task
 -- Compare-and-set: from running.
 UPDATE agent_task SET
     state = :target, condition = :condition, continuation = :continuation, ready_seq = :ready_seq,
@@ -188,6 +214,7 @@ UPDATE agent_task SET
 WHERE agent_task_id = :agent_task_id AND state = 'running';
 
 -- name: agent_task_insert
+-- sealed: agent_task
 INSERT INTO agent_task (
     agent_task_id, agent_run_id, root_id, role, behaviour, version, state, ready_seq, revision, input, context,
     context_from, created_us
@@ -209,6 +236,7 @@ ORDER BY agent_task_id
 LIMIT 1;
 
 -- name: agent_tasks_of_tree
+-- sealed: agent_task
 SELECT * FROM agent_task WHERE root_id = :root_id ORDER BY agent_run_id, agent_task_id;
 
 -- name: agent_ticket_get

@@ -26,26 +26,33 @@ UPDATE agent_member SET state = 'admitted', operation_id = :operation_id, argume
 WHERE batch_id = :batch_id AND ordinal = :ordinal AND state = 'queued';
 
 -- name: agent_member_insert
+-- sealed: agent_member
 INSERT INTO agent_member (batch_id, ordinal, call_id, name, state, purpose, policy, on_unknown, arguments)
 VALUES (:batch_id, :ordinal, :call_id, :name, :state, :purpose, :policy, :on_unknown, :arguments);
 
 -- name: agent_member_next
+-- sealed: agent_member
 -- The first that is queued.
 SELECT * FROM agent_member WHERE batch_id = :batch_id AND state = 'queued' ORDER BY ordinal LIMIT 1;
 
 -- name: agent_member_of
+-- sealed: agent_member
 -- The one whose call an operation is.
 SELECT * FROM agent_member WHERE operation_id = :operation_id;
 
 -- name: agent_member_settle
+-- sealed: agent_member
 -- Compare-and-set: once.
 UPDATE agent_member SET state = 'settled', result = :result, arguments = NULL
 WHERE batch_id = :batch_id AND ordinal = :ordinal AND state <> 'settled';
 
 -- name: agent_members
+-- sealed: agent_member
 SELECT * FROM agent_member WHERE batch_id = :batch_id ORDER BY ordinal;
 
 -- name: agent_members_of_tree
+-- sealed: agent_member
+-- sealed: agent_operation.outcome
 SELECT member.*, operation.outcome FROM agent_batch AS batch
 CROSS JOIN agent_member AS member ON member.batch_id = batch.batch_id
 LEFT JOIN agent_operation AS operation ON operation.operation_id = member.operation_id

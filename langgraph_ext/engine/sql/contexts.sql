@@ -1,6 +1,7 @@
 -- Queries of the engine's contexts (see migrations/0015_agent_context.sql).
 
 -- name: agent_message_append
+-- sealed: agent_message (agent_task_id = context_id)
 INSERT INTO agent_message (
     agent_task_id, seq, root_id, kind, operation_id, ordinal, message, message_id, said, tokens, total, covers,
     created_us
@@ -28,12 +29,18 @@ WHERE agent_task_id = :context_id AND seq > :covers AND kind <> 'summary'
 ORDER BY seq;
 
 -- name: agent_message_names
+-- sealed: agent_message (agent_task_id = context_id)
 -- How they are known again.
 SELECT seq, kind, message_id, said FROM agent_message
 WHERE agent_task_id = :context_id AND seq > :after AND seq <= :upto AND kind <> 'summary'
 ORDER BY seq;
 
 -- name: agent_messages
+-- sealed: agent_message (agent_task_id = context_id)
+-- sealed: agent_operation.outcome
+-- sealed: agent_member.result (batch_id = operation_id)
+-- sealed: agent_member.decision (batch_id = operation_id)
+-- sealed: agent_operation.outcome as tool_outcome (operation_id = tool_operation_id)
 -- With what holds each: an operation's outcome, of a tool call's result by the member whose it is.
 SELECT
     own.seq, own.kind, own.operation_id, own.ordinal, own.message, own.created_us, held.outcome, member.call_id,
@@ -54,7 +61,8 @@ ORDER BY seq DESC
 LIMIT 1;
 
 -- name: agent_steering_open
+-- sealed: inbox
 -- Messages that nobody has claimed, and those that an operation has.
-SELECT entry, value_type, value, attempt_id FROM inbox
+SELECT entry, run, kind, value_type, value, attempt_id, requested_us FROM inbox
 WHERE run = :run AND kind = 'steer' AND (consumed_us IS NULL OR attempt_id = :operation_id)
 ORDER BY entry;

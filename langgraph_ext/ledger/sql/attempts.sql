@@ -16,6 +16,7 @@ UPDATE attempt SET status = :target, marker = NULL, digest = NULL, writes = NULL
 WHERE attempt_id = :attempt_id AND status = :expected;
 
 -- name: attempt_get
+-- sealed: attempt
 SELECT
     attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,
     effect, started_us, ended_us, authorized_us, function, arguments
@@ -27,6 +28,7 @@ UPDATE attempt SET status = 'running', epoch = :epoch
 WHERE attempt_id = :attempt_id AND status = 'paused';
 
 -- name: attempt_last
+-- sealed: attempt
 -- The newest attempt of a visit.
 SELECT
     attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,
@@ -37,6 +39,7 @@ ORDER BY number DESC
 LIMIT 1;
 
 -- name: attempt_parts
+-- sealed: attempt
 -- The attempts of a task, part by part. One holds something if it would matter that another call is taken for it.
 SELECT
     attempt_id, ordinal, function, arguments,
@@ -54,11 +57,13 @@ WHERE thread_id = :thread_id AND checkpoint_id = :checkpoint_id AND task_id = :t
 ORDER BY ordinal, number;
 
 -- name: attempt_settle
+-- sealed: attempt
 -- Compare-and-set.
 UPDATE attempt SET status = :target, marker = :marker, digest = :digest, writes = :writes, ended_us = :ended_us
 WHERE attempt_id = :attempt_id AND status = :expected AND epoch = :epoch;
 
 -- name: attempt_start
+-- sealed: attempt
 -- No row changes when this very attempt is there already.
 INSERT INTO attempt (
     attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, node, kind, effect,
@@ -77,12 +82,14 @@ WHERE NOT EXISTS (SELECT 1 FROM attempt WHERE attempt_id = :attempt_id);
 UPDATE attempt SET status = 'timed_out' WHERE attempt_id = :attempt_id AND status = 'cancelled';
 
 -- name: attempt_writes
+-- sealed: attempt
 SELECT writes FROM attempt WHERE attempt_id = :attempt_id;
 
 -- name: attempts_delete
 DELETE FROM attempt WHERE thread_id = :thread_id;
 
 -- name: attempts_left
+-- sealed: attempt
 -- Running under an epoch that is over.
 SELECT
     attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,
@@ -92,6 +99,7 @@ WHERE thread_id = :thread_id AND status = 'running' AND epoch < :epoch
 ORDER BY epoch;
 
 -- name: attempts_of_node
+-- sealed: attempt
 -- In a run: of every visit of one node path, kind and place.
 SELECT
     attempt.attempt_id, attempt.run, attempt.thread_id, attempt.checkpoint_ns, attempt.checkpoint_id, attempt.task_id,
@@ -103,12 +111,14 @@ WHERE visit.run = :run AND visit.node_path = :node_path AND visit.kind = :kind A
     AND attempt.task_id = visit.task_id;
 
 -- name: attempts_of_run
+-- sealed: attempt
 SELECT
     attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,
     effect, started_us, ended_us, authorized_us, function, arguments
 FROM attempt WHERE run = :run;
 
 -- name: attempts_paused
+-- sealed: attempt
 SELECT
     attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, number, epoch, status, digest, node, kind,
     effect, started_us, ended_us, authorized_us, function, arguments

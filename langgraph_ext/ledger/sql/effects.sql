@@ -1,6 +1,7 @@
 -- Queries of effects (see migrations/0004_effect.sql).
 
 -- name: effect_begin
+-- sealed: effect
 INSERT INTO effect (
     effect_id, attempt_id, run, thread_id, checkpoint_ns, checkpoint_id, task_id, ordinal, node_path, iteration_path,
     epoch, name, part, key, business, payload_digest, status, tries, compensate, started_us, calling_us
@@ -15,19 +16,23 @@ UPDATE effect SET status = 'unknown', calling_us = NULL
 WHERE effect_id = :effect_id AND status = :expected AND calling_us IS NOT NULL;
 
 -- name: effect_get
+-- sealed: effect
 SELECT * FROM effect WHERE effect_id = :effect_id;
 
 -- name: effect_move
+-- sealed: effect
 -- Compare-and-set.
 UPDATE effect SET
     status = :target, receipt_type = :receipt_type, receipt = :receipt, calling_us = NULL, ended_us = :ended_us
 WHERE effect_id = :effect_id AND status = :expected;
 
 -- name: effect_of_key
+-- sealed: effect
 -- The one that holds a key.
 SELECT * FROM effect WHERE key = :key AND status <> 'not_happened';
 
 -- name: effect_record
+-- sealed: effect
 SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch,
     (SELECT before_id FROM effect_fork WHERE effect_fork.key = effect.key) AS again_of
 FROM effect LEFT JOIN run ON run.run = effect.run LEFT JOIN attempt ON attempt.attempt_id = effect.attempt_id
@@ -66,6 +71,7 @@ DELETE FROM effect_use WHERE attempt_id = :attempt_id AND epoch = :epoch;
 DELETE FROM effect_use WHERE attempt_id IN (SELECT attempt_id FROM attempt WHERE run = :run);
 
 -- name: effects_calling
+-- sealed: effect
 -- Those of an attempt whose outcome is open.
 SELECT * FROM effect
 WHERE attempt_id = :attempt_id AND calling_us IS NOT NULL
@@ -75,6 +81,7 @@ ORDER BY started_us, effect_id;
 DELETE FROM effect WHERE thread_id = :thread_id;
 
 -- name: effects_in_doubt_of_run
+-- sealed: effect
 -- Unknown or started, and no call of it can be running any more.
 SELECT * FROM effect
 WHERE run = :run AND status IN ('started', 'unknown')
@@ -85,6 +92,7 @@ WHERE run = :run AND status IN ('started', 'unknown')
 ORDER BY started_us, effect_id;
 
 -- name: effects_in_doubt_of_visit
+-- sealed: effect
 SELECT * FROM effect
 WHERE thread_id = :thread_id AND checkpoint_id = :checkpoint_id AND task_id = :task_id AND ordinal = :ordinal
     AND status IN ('started', 'unknown')
@@ -98,6 +106,7 @@ ORDER BY started_us, effect_id;
 DELETE FROM effect WHERE run = :run;
 
 -- name: effects_page
+-- sealed: effect
 -- Oldest first. A rare listing: it looks at every effect.
 SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch,
     (SELECT before_id FROM effect_fork WHERE effect_fork.key = effect.key) AS again_of
@@ -107,6 +116,7 @@ ORDER BY effect.started_us, effect.effect_id
 LIMIT :size;
 
 -- name: effects_page_of_run
+-- sealed: effect
 SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch,
     (SELECT before_id FROM effect_fork WHERE effect_fork.key = effect.key) AS again_of
 FROM effect JOIN run ON run.run = effect.run LEFT JOIN attempt ON attempt.attempt_id = effect.attempt_id
@@ -116,6 +126,7 @@ ORDER BY effect.started_us, effect.effect_id
 LIMIT :size;
 
 -- name: effects_page_of_thread
+-- sealed: effect
 SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch,
     (SELECT before_id FROM effect_fork WHERE effect_fork.key = effect.key) AS again_of
 FROM effect JOIN run ON run.run = effect.run LEFT JOIN attempt ON attempt.attempt_id = effect.attempt_id
@@ -125,6 +136,7 @@ ORDER BY effect.started_us, effect.effect_id
 LIMIT :size;
 
 -- name: effects_page_with_status
+-- sealed: effect
 SELECT effect.*, run.run_id, attempt.status AS attempt_status, attempt.epoch AS attempt_epoch,
     (SELECT before_id FROM effect_fork WHERE effect_fork.key = effect.key) AS again_of
 FROM effect JOIN run ON run.run = effect.run LEFT JOIN attempt ON attempt.attempt_id = effect.attempt_id

@@ -18,7 +18,8 @@ WHERE seq IN (SELECT seq FROM checkpoint_log WHERE thread_id = :thread_id) AND s
 DELETE FROM kept_thread WHERE kept_id = :kept_id;
 
 -- name: kept_details
-SELECT seq, event, details FROM checkpoint_log
+-- sealed: event
+SELECT seq, checkpoint_ns, checkpoint_id, event, details, stored_us FROM checkpoint_log
 WHERE seq IN (SELECT seq FROM checkpoint_log WHERE thread_id = :thread_id) AND seq < :seq
     AND details IS NOT NULL;
 
@@ -44,23 +45,21 @@ UPDATE call SET thread_id = :kept_id WHERE thread_id = :thread_id;
 UPDATE call SET status = 'interrupted', error_type = 'thread_deleted', ended_us = :now_us
 WHERE thread_id = :thread_id AND status = 'open';
 
--- name: kept_nested
--- The puts of subgraphs: where they stand says which nodes enclose theirs.
-SELECT seq, metadata FROM checkpoint_log
-WHERE seq IN (SELECT seq FROM checkpoint_log WHERE thread_id = :thread_id) AND seq < :seq
-    AND root_id IS NOT NULL;
-
--- name: kept_nested_metadata
-UPDATE checkpoint_log SET metadata = :metadata WHERE seq = :seq;
-
 -- name: kept_name
 SELECT thread_id FROM kept_thread WHERE kept_id = :kept_id;
 
--- name: kept_puts_empty
+-- name: kept_put_empty
+-- sealed: checkpoint (thread_id = kept_id)
 -- What tells to which run a task belongs stays, out of everybody's sight.
 UPDATE checkpoint_log SET
     thread_id = :kept_id, listed = 0, run_id = NULL, places = :nothing, body = :empty, data = :empty,
-    metadata = CASE WHEN root_id IS NULL THEN :nothing ELSE metadata END
+    metadata = :metadata
+WHERE seq = :seq AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id;
+
+-- name: kept_puts
+-- sealed: checkpoint
+-- Those of subgraphs have a root_id, and where they stand says which nodes enclose theirs.
+SELECT seq, checkpoint_ns, checkpoint_id, root_id, metadata FROM checkpoint_log
 WHERE seq IN (SELECT seq FROM checkpoint_log WHERE thread_id = :thread_id) AND seq < :seq
     AND listed IS NOT NULL;
 

@@ -11,6 +11,7 @@ ORDER BY seq
 LIMIT 1;
 
 -- name: calls_waiting
+-- sealed: event
 -- The calls of one checkpoint that are events and came before :before.
 SELECT
     seq, listed, thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, run, root_id, event, details, stored_us
@@ -20,6 +21,7 @@ WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_i
 ORDER BY seq;
 
 -- name: event_append
+-- sealed: event
 INSERT INTO checkpoint_log (run, thread_id, checkpoint_ns, checkpoint_id, event, details, stored_us, body, data)
 VALUES (:run, :thread_id, :checkpoint_ns, :checkpoint_id, :event, :details, :stored_us, :empty, :empty);
 
@@ -32,6 +34,7 @@ ORDER BY seq
 LIMIT 2;
 
 -- name: log_get
+-- sealed: event
 SELECT
     seq, listed, thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, run, root_id, event, details, stored_us
 FROM checkpoint_log WHERE seq = :seq;
@@ -40,6 +43,7 @@ FROM checkpoint_log WHERE seq = :seq;
 SELECT max(seq) AS seq FROM checkpoint_log;
 
 -- name: log_page
+-- sealed: event
 -- Puts too: with one of them, the calls that came before their checkpoint find their run.
 SELECT
     seq, listed, thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, run, root_id, event, details, stored_us
@@ -74,6 +78,7 @@ ORDER BY checkpoint_id
 LIMIT 1;
 
 -- name: place_get
+-- sealed: checkpoint
 SELECT seq, parent_id, run, root_id, inside, sends, metadata FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id
     AND listed IS NOT NULL;
@@ -171,6 +176,7 @@ ORDER BY seq;
 DELETE FROM checkpoint_log WHERE thread_id = :thread_id;
 
 -- name: run_events_page
+-- sealed: event
 -- Those of a run that has no checkpoints, all of them.
 SELECT * FROM checkpoint_log
 WHERE run = :run AND listed IS NULL AND seq > :after
@@ -181,8 +187,9 @@ LIMIT :size;
 DELETE FROM checkpoint_log WHERE run = :run AND listed IS NULL;
 
 -- name: run_last_event
+-- sealed: event
 -- The last event of a name, of a run's own life.
-SELECT details FROM checkpoint_log
+SELECT thread_id, checkpoint_ns, checkpoint_id, details, stored_us FROM checkpoint_log
 WHERE run = :run AND listed IS NULL AND event = :event
 ORDER BY seq DESC
 LIMIT 1;

@@ -9,6 +9,7 @@ WHERE NOT EXISTS (SELECT 1 FROM definition WHERE digest = :digest);
 SELECT body FROM definition WHERE digest = :digest;
 
 -- name: request_add
+-- sealed: request
 INSERT INTO request (run_key, input_digest, thread_id, epoch, run, requested_us)
 VALUES (:run_key, :input_digest, :thread_id, :epoch, NULL, :now_us);
 
@@ -16,6 +17,7 @@ VALUES (:run_key, :input_digest, :thread_id, :epoch, NULL, :now_us);
 UPDATE request SET run = :run WHERE run_key = :run_key AND run IS NULL;
 
 -- name: request_get
+-- sealed: request
 SELECT request.run_key, request.input_digest, request.thread_id, request.epoch, run.run_id, run.status
 FROM request LEFT JOIN run ON run.run = request.run
 WHERE request.run_key = :run_key;
@@ -31,6 +33,7 @@ DELETE FROM request WHERE thread_id = :thread_id;
 DELETE FROM request WHERE run = :run;
 
 -- name: run_begun_with
+-- sealed: run
 UPDATE run SET
     run_key = :run_key, graph = :graph, definition_digest = :definition_digest, input_digest = :input_digest,
     made_by = :made_by

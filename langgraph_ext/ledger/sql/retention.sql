@@ -15,9 +15,12 @@ FROM agent_run WHERE agent_run_id = :root_id AND status IN ('running', 'closing'
 -- Where the attempts of a thread stand that may be running.
 SELECT checkpoint_ns, checkpoint_id FROM attempt WHERE thread_id = :thread_id AND status = 'running';
 
--- name: attempt_results_forget
--- What the attempts at a checkpoint have given back, which nobody will ask for again. Their markers stay.
-UPDATE attempt SET writes = :empty
+-- name: attempt_result_forget
+-- sealed: attempt
+UPDATE attempt SET writes = :writes WHERE attempt_id = :attempt_id;
+
+-- name: attempts_succeeded_at
+SELECT attempt_id FROM attempt
 WHERE thread_id = :thread_id AND checkpoint_id = :checkpoint_id AND status = 'succeeded';
 
 -- name: effect_in_doubt

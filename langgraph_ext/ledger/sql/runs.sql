@@ -26,6 +26,7 @@ WHERE (ended_us IS NULL OR ended_us >= :since_us) AND run = (
 );
 
 -- name: run_children
+-- sealed: run
 -- The runs that a run's attempts have started, in the order in which they began.
 SELECT * FROM run WHERE parent_id = :run_id ORDER BY run;
 
@@ -33,6 +34,7 @@ SELECT * FROM run WHERE parent_id = :run_id ORDER BY run;
 DELETE FROM run WHERE run = :run;
 
 -- name: run_get
+-- sealed: run
 SELECT * FROM run WHERE run = :run;
 
 -- name: run_ids_beginning
@@ -58,6 +60,7 @@ SELECT
     EXISTS (SELECT 1 FROM run WHERE run_id = :run_id) AS taken;
 
 -- name: run_move
+-- sealed: run
 -- Compare-and-set: no row changes when the run is not in :expected.
 UPDATE run SET
     status = :target, last_id = :checkpoint_id, changed_us = :now_us, ended_us = :ended_us,
@@ -65,6 +68,7 @@ UPDATE run SET
 WHERE run = :run AND status = :expected;
 
 -- name: run_named
+-- sealed: run
 SELECT * FROM run WHERE run_id = :run_id;
 
 -- name: run_newest
@@ -75,9 +79,11 @@ SELECT max(last_id) AS last_id FROM run WHERE thread_id = :thread_id AND first_i
 DELETE FROM run WHERE thread_id = :thread_id;
 
 -- name: runs_page
+-- sealed: run
 SELECT * FROM run WHERE run < :before ORDER BY run DESC LIMIT :size;
 
 -- name: runs_page_of_deleted
+-- sealed: run
 -- Those that were kept when their thread was deleted.
 SELECT * FROM run
 WHERE deleted_thread = :thread_id AND run < :before AND (:status IS NULL OR status = :status)
@@ -85,12 +91,15 @@ ORDER BY run DESC
 LIMIT :size;
 
 -- name: runs_page_of_thread
+-- sealed: run
 SELECT * FROM run WHERE thread_id = :thread_id AND run < :before ORDER BY run DESC LIMIT :size;
 
 -- name: runs_page_of_thread_with_status
+-- sealed: run
 SELECT * FROM run WHERE thread_id = :thread_id AND status = :status AND run < :before ORDER BY run DESC LIMIT :size;
 
 -- name: runs_page_with_status
+-- sealed: run
 SELECT * FROM run WHERE status = :status AND run < :before ORDER BY run DESC LIMIT :size;
 
 -- name: runs_with_status

@@ -1,6 +1,7 @@
 -- Queries by which the ledger looks for what should not be so (see verify.py).
 
 -- name: verify_attempts
+-- sealed: attempt
 SELECT
     attempt_id, marker, digest, writes, status,
     (SELECT run_id FROM run WHERE run.run = attempt.run) AS run_id,
@@ -15,6 +16,7 @@ ORDER BY attempt_id
 LIMIT :size;
 
 -- name: verify_attempts_of_run
+-- sealed: attempt
 SELECT
     attempt_id, marker, digest, writes, status,
     (SELECT run_id FROM run WHERE run.run = attempt.run) AS run_id,
@@ -29,8 +31,9 @@ ORDER BY attempt_id
 LIMIT :size;
 
 -- name: verify_effect_events
+-- sealed: event
 -- What was told of effects under a run, in order.
-SELECT event, details FROM checkpoint_log
+SELECT thread_id, checkpoint_ns, checkpoint_id, event, details, stored_us FROM checkpoint_log
 WHERE run = :run AND listed IS NULL AND substr(event, 1, 7) = 'effect.'
 ORDER BY seq;
 

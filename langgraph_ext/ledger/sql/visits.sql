@@ -1,6 +1,7 @@
 -- Queries of visits (see migrations/0009_visit.sql).
 
 -- name: places_above
+-- sealed: checkpoint
 -- A checkpoint and its ancestors, :size of them, each with the visits of one kind at it: the round on record, and what the
 -- log has seen. (The calls of a copied thread are no events.)
 WITH RECURSIVE found (depth, checkpoint_id, parent_id, run, root_id, sends, metadata) AS (

@@ -157,10 +157,12 @@ WHERE call.thread_id = :thread_id AND call.checkpoint_ns = :checkpoint_ns AND ca
     AND call.listed IS NULL AND call.metadata IS NULL AND call.task_id IS NOT NULL;
 
 -- name: put_get
+-- sealed: checkpoint
 SELECT seq, listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
 
 -- name: put_latest
+-- sealed: checkpoint
 SELECT seq, listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed = 1
 ORDER BY checkpoint_id DESC
@@ -244,6 +246,7 @@ ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC
 LIMIT :size;
 
 -- name: puts_of_namespace
+-- sealed: checkpoint
 SELECT seq, listed, checkpoint_id, run_id, run, root_id, inside, stored_us, metadata, places, body FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed IS NOT NULL
 ORDER BY checkpoint_id;
@@ -360,6 +363,26 @@ SELECT max(checkpoint_id) AS checkpoint_id FROM checkpoint_log WHERE thread_id =
 SELECT count(*) AS others FROM checkpoint_log
 WHERE seq IN (SELECT seq FROM checkpoint_log WHERE thread_id = :target) AND stored_us <> :stored_us
     AND (listed IS NOT NULL OR task_id IS NOT NULL);
+
+-- name: thread_rows
+-- What a copy takes, in pages: behind :after, in the order in which it was stored. Metadata as they are stored.
+SELECT
+    seq, listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, sends,
+    metadata AS sealed, places, body, data
+FROM checkpoint_log
+WHERE seq IN (SELECT seq FROM checkpoint_log WHERE thread_id = :thread_id AND +seq > :after)
+    AND (listed IS NOT NULL OR task_id IS NOT NULL)
+ORDER BY seq
+LIMIT :size;
+
+-- name: row_copy
+INSERT INTO checkpoint_log (
+    listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, task_id, task_path, answers, partial, sends, stored_us,
+    metadata, places, body, data
+) VALUES (
+    :listed, :thread_id, :checkpoint_ns, :checkpoint_id, :parent_id, :task_id, :task_path, :answers, :partial, :sends,
+    :stored_us, :metadata, :places, :body, :data
+);
 
 -- name: thread_copy
 -- Places are relative to the thread (values.py), so rows are copied as they are; what a ledger says of them is not.

@@ -2,7 +2,7 @@
 
 -- name: strand_tail
 -- The last pieces of a channel's strand, the last one first.
-SELECT strand.strand, stamp, piece - strand.strand * 4294967296 AS start, length(data) AS size
+SELECT strand.strand, stamp, piece - strand.strand * 4294967296 AS start, coalesce(size, length(data)) AS size
 FROM strand JOIN strand_piece
     ON piece >= strand.strand * 4294967296 AND piece < (strand.strand + 1) * 4294967296
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND channel = :channel
@@ -35,18 +35,18 @@ SELECT :target, checkpoint_ns, channel, :stamp FROM strand WHERE thread_id = :so
 
 -- name: pieces_between
 -- Those with bytes between :start and :stop, of the strand that begins at :first.
-SELECT piece, data FROM strand_piece
+SELECT piece, data, size FROM strand_piece
 WHERE piece >= coalesce((SELECT max(piece) FROM strand_piece WHERE piece >= :first AND piece <= :start), :start)
     AND piece < :stop
 ORDER BY piece;
 
 -- name: piece_sizes
-SELECT piece, length(data) AS size FROM strand_piece
+SELECT piece, coalesce(size, length(data)) AS size FROM strand_piece
 WHERE piece >= :first AND piece < :stop
 ORDER BY piece;
 
 -- name: piece_insert
-INSERT INTO strand_piece (piece, data) VALUES (:piece, :data);
+INSERT INTO strand_piece (piece, data, size) VALUES (:piece, :data, :size);
 
 -- name: pieces_delete
 DELETE FROM strand_piece WHERE piece >= :first AND piece < :stop;
@@ -57,6 +57,9 @@ DELETE FROM strand_piece WHERE piece IN (
         ON piece >= strand.strand * 4294967296 AND piece < (strand.strand + 1) * 4294967296
     WHERE thread_id = :thread_id
 );
+
+-- name: strands_of_thread
+SELECT strand, checkpoint_ns, channel FROM strand WHERE thread_id = :thread_id ORDER BY strand;
 
 -- name: pieces_copy
 INSERT INTO strand_piece (piece, data)

@@ -1,0 +1,108 @@
+"""Marks: by which keys a database was sealed, and that it was; so nobody opens it as what it is not.
+
+    no key has ever sealed     the database is plain: who gives keys is refused, unless it is empty
+    some have                  who gives none is refused; who gives another one of that name, too
+
+A mark holds the name of a key and some bytes that it has sealed. Neither tells anything of the key.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from langgraph_ext.database.migrations import all_migrations
+from langgraph_ext.database.sealing import Sealer, name_place
+from langgraph_ext.database.tx import Tx
+from langgraph_ext.errors import EncryptionError
+
+__all__ = ["Keys", "check_keys", "mark"]
+
+Keys = Literal["exactly", "either", "converts"]
+
+_PROOF = b"langgraph-ext"
+
+name_place("encryption_key.proof", "name")
+
+
+def check_keys(tx: Tx, sealer: Sealer | None, path: str, *, keys: Keys, now_us: int) -> bool:
+    """See that a database is as encrypted as it is said to be; one that is empty becomes so.
+
+    Args:
+        tx: A transaction that writes.
+        sealer: What it is opened with.
+        path: For messages.
+        keys: What keys that are given say of it; see `open_database`.
+        now_us: Microseconds since the epoch, UTC.
+
+    Returns:
+        Whether it is encrypted.
+
+    Raises:
+        EncryptionError: It is encrypted, and no key was given, or not one of its keys, or another one of that name
+            (`encrypted`, `key_missing`, `key_wrong`); or it is plain, and keys were given (`not_encrypted`); or it was
+            not encrypted to the end (`reencrypt_unfinished`).
+    """
+    rows = tx.all("encryption_keys")
+    converts = keys == "converts"
+    about: dict[str, object] = {"path": path, "keys": [row["name"] for row in rows]}
+    if sealer is None or sealer.locked:
+        if rows and sealer is None:
+            names = ", ".join(repr(row["name"]) for row in rows)
+            raise EncryptionError(
+                f"database {path!r} is encrypted (keys: {names}), and no key was given; give them: encryption=…, or, "
+                "on the command line, the environment variable LANGGRAPH_EXT_KEYS",
+                code="encrypted",
+                details=about,
+            )
+        return bool(rows)
+    if not rows and keys == "either":
+        return False
+    if not rows and not converts and not tx.one("database_is_empty")["is_empty"]:
+        raise EncryptionError(
+            f"database {path!r} is not encrypted, and keys were given; encrypt it with `langgraph-ext reencrypt`, or "
+            "name a new file",
+            code="not_encrypted",
+            details=about,
+        )
+    if any(row["converting"] for row in rows) and not converts:
+        raise EncryptionError(
+            f"database {path!r} is not encrypted to the end; run `langgraph-ext reencrypt` again, which goes on",
+            code="reencrypt_unfinished",
+            details=about,
+        )
+    known = [row for row in rows if row["name"] in sealer.names]
+    if rows and not known:
+        raise EncryptionError(
+            f"database {path!r} was encrypted with {', '.join(repr(row['name']) for row in rows)}, and none of these "
+            "keys was given; give them with the new one",
+            code="key_missing",
+            details=about,
+        )
+    for row in known:
+        _refuse_another(sealer, row["name"], row["proof"], path)
+    if keys == "either":  # somebody looks in from outside: what he writes, those must read who use it
+        sealer.seal_with(known[-1]["name"])
+    elif sealer.current not in {row["name"] for row in rows}:
+        mark(tx, sealer, converting=converts and (not rows or any(row["converting"] for row in rows)), now_us=now_us)
+    return True
+
+
+def _refuse_another(sealer: Sealer, name: str, proof: bytes, path: str) -> None:
+    try:
+        sealer.open(("encryption_key.proof", name), proof)
+    except EncryptionError as error:
+        raise EncryptionError(
+            f"database {path!r} was encrypted with another key {name!r} than the one given; give the right one",
+            code="key_wrong",
+            details={"path": path, "key": name},
+        ) from error
+
+
+def mark(tx: Tx, sealer: Sealer, *, converting: bool, now_us: int) -> None:
+    """Note that a key seals from here on."""
+    name = sealer.current
+    proof = sealer.seal(("encryption_key.proof", name), _PROOF)
+    tx.run("encryption_key_add", name=name, proof=proof, converting=int(converting), now_us=now_us)
+    tx.run(
+        "encryption_needs_reader", version=max(each.number for each in all_migrations() if "encryption" in each.name)
+    )

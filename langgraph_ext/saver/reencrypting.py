@@ -1,0 +1,242 @@
+"""Reencrypting a database: all that was sealed with older keys, or not at all, is sealed with the current one.
+
+It goes over all rows in small transactions, and keeps no state: asked again, it passes over what is done. While a plain
+database is being encrypted nothing else may use it, as some rows are plain then; a mark says so. Its file is written
+anew before that mark goes, so that nothing plain is left in it. Old keys can be changed while graphs run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from typing import Any
+
+from langgraph_ext import canonical
+from langgraph_ext.database import Encryption, Row, Sealer, Tx, open_database
+from langgraph_ext.database.encryption import Cipher
+from langgraph_ext.database.reencrypting import OWN_TABLES, Step, compact, count_rows, is_current, reseal_rows, resealed
+from langgraph_ext.database.sealed_columns import TABLES, Named
+from langgraph_ext.database.sealed_json import metadata_inner
+from langgraph_ext.database.sealing import MAGIC
+from langgraph_ext.saver import values
+from langgraph_ext.saver.copying import put_sealed_again
+from langgraph_ext.saver.sealing import Seals, frames_in
+from langgraph_ext.saver.writes import sealed_again
+
+__all__ = ["OnRows", "Reencrypted", "Steps", "arun_steps", "encrypt_database", "run_steps", "steps", "to_look_at"]
+
+_ROWS = 64
+"""Rows of a step; of a kind that may be large, fewer."""
+
+_FEW = 16
+
+_LOG, _PIECES = "checkpoint_log", "strand_piece"
+
+_DETAILS = Named("event.details", "details", TABLES["event"].key)
+
+OnRows = Callable[[int], object]
+"""Called after each step with how many rows were looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reencrypted:
+    """What was done."""
+
+    rows: int
+    """That were looked at."""
+    changed: int
+    """That were sealed with the current key."""
+
+
+Steps = Generator[Callable[[Tx], Step], Step, Reencrypted]
+"""Gives transactions, and is sent what each has done."""
+
+
+def steps(*, converting: bool = False) -> Steps:
+    """Everything, once and again until there is nothing to do; then the keys that nothing needs are forgotten."""
+    rows = changed = 0
+    while True:
+        before = changed
+        for table in (*OWN_TABLES, _PIECES, _LOG):
+            after: int | None = 0
+            while after is not None:
+                done = yield partial(_step, table=table, after=after, converting=converting)
+                rows, changed, after = rows + done.seen, changed + done.changed, done.last
+        if changed == before:
+            break
+    if not converting:
+        yield _forget_keys
+    return Reencrypted(rows=rows, changed=changed)
+
+
+def to_look_at(tx: Tx) -> int:
+    """About how many rows there are to be looked at: all of them, twice."""
+    return 2 * (int(tx.one("log_and_pieces")["number"]) + count_rows(tx))
+
+
+def encrypt_database(
+    url: str | PathLike[str], encryption: Encryption | Cipher, *, on_progress: OnRows | None = None
+) -> Reencrypted:
+    """Encrypt a plain database, or go on with it; of one that is encrypted, seal all with the current key.
+
+    Nothing else may use a plain one meanwhile: stop what does, first. It may be killed at any time, and asked again.
+
+    Args:
+        url: A path.
+        encryption: What it is encrypted with from here on.
+        on_progress: Called after each step with how many rows were looked at.
+
+    Raises:
+        StoreError: As `open_database`; `store_busy` if somebody else uses it.
+        EncryptionError: Something that is encrypted does not open.
+    """
+    database = open_database(url, encryption=encryption, create=False, keys="converts")
+    try:
+        database.open()
+        converting = database.read(_is_converting)
+        found = run_steps(steps(converting=converting), database.transact, on_progress)
+    finally:
+        database.close()
+    if converting:
+        compact(database.name)
+        database = open_database(url, encryption=encryption, create=False, keys="converts")
+        try:
+            database.transact(_converted)
+        finally:
+            database.close()
+    return found
+
+
+def run_steps(
+    going: Steps, transact: Callable[[Callable[[Tx], Step]], Step], on_progress: OnRows | None
+) -> Reencrypted:
+    """Run steps, each as a transaction."""
+    seen = 0
+    step = next(going)
+    while True:
+        done = transact(step)
+        seen += done.seen
+        if on_progress is not None:
+            on_progress(seen)
+        try:
+            step = going.send(done)
+        except StopIteration as ended:
+            result: Reencrypted = ended.value
+            return result
+
+
+async def arun_steps(
+    going: Steps, transact: Callable[[Callable[[Tx], Step]], Awaitable[Step]], on_progress: OnRows | None
+) -> Reencrypted:
+    """As `run_steps`."""
+    seen = 0
+    step = next(going)
+    while True:
+        done = await transact(step)
+        seen += done.seen
+        if on_progress is not None:
+            on_progress(seen)
+        try:
+            step = going.send(done)
+        except StopIteration as ended:
+            result: Reencrypted = ended.value
+            return result
+
+
+def _is_converting(tx: Tx) -> bool:
+    return any(row["converting"] for row in tx.all("encryption_keys"))
+
+
+def _converted(tx: Tx) -> None:
+    tx.run("encryption_converted")
+
+
+def _forget_keys(tx: Tx) -> Step:
+    assert tx.sealer is not None, "it was opened with keys"
+    tx.run("encryption_key_forget", current=tx.sealer.current)
+    return Step(0, 0, None)
+
+
+def _step(tx: Tx, *, table: str, after: int, converting: bool) -> Step:
+    if table == _LOG:
+        return _reseal(tx.all("log_sealed", after=after, size=_FEW), "seq", partial(_reseal_log, tx, converting))
+    if table == _PIECES:
+        return _reseal(tx.all("pieces_sealed", after=after, size=_FEW), "piece", partial(_reseal_piece, tx, converting))
+    return reseal_rows(tx, table, after, size=_ROWS, converting=converting)
+
+
+def _reseal(rows: list[Row], number: str, reseal: Callable[[Row], bool]) -> Step:
+    return Step(len(rows), sum(map(reseal, rows)), rows[-1][number] if rows else None)
+
+
+def _reseal_piece(tx: Tx, converting: bool, row: Row) -> bool:
+    sealer, data = _sealer(tx), row["data"]
+    if row["size"] is not None and is_current(sealer, data):
+        return False
+    strand, start = divmod(row["piece"], 2**32)
+    place = ("piece", row["thread_id"], row["checkpoint_ns"], row["channel"], strand, start)
+    if row["size"] is not None or not converting:
+        data = sealer.open(place, data)
+    tx.run("piece_put", piece=row["piece"], data=sealer.seal(place, data), size=len(data))
+    return True
+
+
+def _reseal_log(tx: Tx, converting: bool, row: Row) -> bool:
+    sealer = _sealer(tx)
+    seals = Seals(sealer, row["thread_id"], row["checkpoint_ns"], row["checkpoint_id"])
+    where = [row[name] for name in TABLES["event"].key]
+    details = resealed(sealer, _DETAILS, where, row["details"], converting)
+    metadata, places, body, data = row["metadata"], row["places"], row["body"], row["data"]
+    if row["listed"] is not None:
+        metadata, places, data = _resealed_put(row, seals, converting)
+    elif row["task_id"] is not None and body:
+        body, data = _resealed_call(row, seals, converting)
+    new = (details, metadata, places, body, data)
+    if new == (row["details"], row["metadata"], row["places"], row["body"], row["data"]):
+        return False
+    tx.run("log_put", seq=row["seq"], details=details, metadata=metadata, places=places, body=body, data=data)
+    return True
+
+
+def _resealed_put(row: Row, seals: Seals, converting: bool) -> tuple[bytes, bytes, bytes]:
+    metadata, places, data = row["metadata"], row["places"], row["data"]
+    inner = metadata_inner(metadata)
+    is_sealed = inner is not None or not converting
+    heads = [bytes.fromhex(place[2]) for place in values.grown_in(values.decode_places(places)).values()]
+    if is_sealed and _all_current(seals.sealer, [inner, *heads], data):
+        return metadata, places, data
+    opens = seals if is_sealed else None
+    metadata = seals.seal_metadata(metadata if opens is None else opens.open_metadata(metadata))
+    return (metadata, *put_sealed_again(row, opens, seals))
+
+
+def _resealed_call(row: Row, seals: Seals, converting: bool) -> tuple[bytes, bytes]:
+    writes: list[list[Any]] = canonical.decode(row["body"])
+    heads = [bytes.fromhex(write[2]) for write in writes if len(write) > 3]
+    is_sealed = not converting or _is_sealed_call(writes, heads, row["data"])
+    if is_sealed and _all_current(seals.sealer, heads, row["data"]):
+        return row["body"], row["data"]
+    return sealed_again(row, seals if is_sealed else None, seals)
+
+
+def _is_sealed_call(writes: list[list[Any]], heads: list[bytes], data: bytes) -> bool:
+    """Whether a call's row was sealed: a plain one is as long as its writes, and a plain head has a few bytes."""
+    if heads:
+        return heads[0][:1] == bytes((MAGIC,)) and len(heads[0]) > _LONGEST_HEAD
+    return (bool(data) and len(data) != sum(write[2] for write in writes)) or not writes
+
+
+_LONGEST_HEAD = 11
+"""Bytes in which msgpack says how many follow (growing.py)."""
+
+
+def _all_current(sealer: Sealer, parts: Sequence[bytes | None], data: bytes) -> bool:
+    framed = (sealed for _, _, sealed in frames_in(data) if sealed)
+    return all(is_current(sealer, part) for part in (*parts, *framed))
+
+
+def _sealer(tx: Tx) -> Sealer:
+    assert tx.sealer is not None, "it was opened with keys"
+    return tx.sealer
