@@ -57,7 +57,8 @@ class _NotingTx:
     def __init__(self, tx: Tx) -> None:
         self._tx = tx
         self.written: list[Ref] = []
-        self.all, self.maybe, self.one, self.apart, self.repeated = tx.all, tx.maybe, tx.one, tx.apart, tx.repeated
+        self.all, self.maybe, self.one, self.apart = tx.all, tx.maybe, tx.one, tx.apart
+        self.repeated, self.sealer = tx.repeated, tx.sealer
 
     def run(self, name: str, /, **params: Any) -> int:
         table = "_".join(name.split("_")[:2])
