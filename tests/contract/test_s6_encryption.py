@@ -617,6 +617,13 @@ def test_s6_who_has_no_key_may_look_and_changes_nothing(path: Path) -> None:
     assert "encrypted" == refused.value.code
 
 
+def test_s6_a_saver_needs_keys(path: Path) -> None:
+    """Without, it would take what it cannot open for what is broken."""
+    with pytest.raises(InvalidArgument, match="LOCKED"):
+        LedgerSaver(path, encryption=LOCKED)  # type: ignore[arg-type]
+    assert not path.exists()
+
+
 def test_s6_one_of_the_ways_to_say_it_is_enough(path: Path) -> None:
     with pytest.raises(InvalidArgument, match="one of the two"):
         LedgerSaver(path, encryption=KEYS, serde=CONVENTIONS["langgraph"]["serde"])
