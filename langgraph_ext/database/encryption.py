@@ -94,16 +94,16 @@ class Encryption:
             for number, each in enumerate(listed.split(","), start=1):
                 name, colon, digits = each.strip().rpartition(":")
                 try:
-                    key = bytes.fromhex(digits)
+                    found = bytes.fromhex(digits)
                 except ValueError:
-                    key = b""
-                if not colon or not name or len(key) not in _LENGTHS:  # the name may be a key: it is not shown
+                    found = b""
+                if not colon or not name or len(found) not in _LENGTHS:  # the name may be a key: it is not shown
                     raise InvalidArgument(
                         f"{KEYS}: entry {number} is not name:hexadecimal digits, of 16, 24 or 32 bytes"
                     )
                 if name in keys:
                     raise InvalidArgument(f"{KEYS}: entry {number} has the name of an earlier one; rename one")
-                keys[name] = key
+                keys[name] = found
             return cls(keys, next(iter(keys)))
         if (key := environ.get(AES_KEY)) is not None:
             return cls({AES_KEY_NAME: key.encode()}, AES_KEY_NAME)
