@@ -80,7 +80,7 @@ class Encryption:
             object.__setattr__(self, "current", next(iter(keys)))
         if self.current not in keys:
             names = ", ".join(map(repr, keys))
-            raise InvalidArgument(f"current is {self.current!r}; it must be the name of a key: {names}")
+            raise InvalidArgument(f"current is not the name of a key; it must be one of {names}")
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = os.environ) -> Encryption:
@@ -94,11 +94,16 @@ class Encryption:
             for number, each in enumerate(listed.split(","), start=1):
                 name, colon, digits = each.strip().rpartition(":")
                 try:
-                    keys[name] = bytes.fromhex(digits)
+                    found = bytes.fromhex(digits)
                 except ValueError:
-                    colon = ""
-                if not colon or not name:
-                    raise InvalidArgument(f"{KEYS}: entry {number} is not name:hexadecimal digits")
+                    found = b""
+                if not colon or not name or len(found) not in _LENGTHS:  # the name may be a key: it is not shown
+                    raise InvalidArgument(
+                        f"{KEYS}: entry {number} is not name:hexadecimal digits, of 16, 24 or 32 bytes"
+                    )
+                if name in keys:
+                    raise InvalidArgument(f"{KEYS}: entry {number} has the name of an earlier one; rename one")
+                keys[name] = found
             return cls(keys, next(iter(keys)))
         if (key := environ.get(AES_KEY)) is not None:
             return cls({AES_KEY_NAME: key.encode()}, AES_KEY_NAME)
@@ -109,7 +114,9 @@ class Encryption:
 
 def _key(name: Any, key: Any) -> bytes:
     if not isinstance(name, str) or not name or not name.isprintable():
-        raise InvalidArgument(f"a key's name is {name!r}; it must be text, such as a year")
+        raise InvalidArgument(
+            f"a key's name is a {type(name).__name__}; it must be text that can be printed, such as a year"
+        )
     if not isinstance(key, bytes | bytearray) or len(key) not in _LENGTHS:
         found = f"has {len(key)}" if isinstance(key, bytes | bytearray) else f"is a {type(key).__name__}"
         raise InvalidArgument(f"key {name!r} {found}; it must be 16, 24 or 32 bytes, such as os.urandom(32)")
@@ -204,6 +211,10 @@ class Keyring:
         self.current = current
         self.current_id = key_id(current.name)
         self.by_id = {key_id(key.name): key for key in (*others, current)}
+        if len(self.by_id) <= len(others):
+            raise InvalidArgument(
+                f"a key has the name of the cipher that sealed formerly, {others[-1].name!r}; rename it"
+            )
 
 
 def keyring_of(encryption: Any) -> Keyring:

@@ -71,10 +71,12 @@ def check_keys(tx: Tx, sealer: Sealer | None, path: str, *, keys: Keys, now_us: 
             details=about,
         )
     known = [row for row in rows if row["name"] in sealer.names]
-    if rows and not known:
+    begun = any(row["converting"] for row in rows)  # which of its rows are plain, only all of its keys can tell
+    if rows and (not known or (begun and len(known) < len(rows))):
+        names = ", ".join(repr(row["name"]) for row in rows)
+        lack = "not all of these keys were" if known else "none of these keys was"
         raise EncryptionError(
-            f"database {path!r} was encrypted with {', '.join(repr(row['name']) for row in rows)}, and none of these "
-            "keys was given; give them with the new one",
+            f"database {path!r} was encrypted with {names}, and {lack} given; give them with the new one",
             code="key_missing",
             details=about,
         )

@@ -18,10 +18,10 @@ from langgraph_ext.database.connection import BUSY_SECONDS, IN_MEMORY, translate
 from langgraph_ext.database.sealed_columns import TABLES, Form, Named
 from langgraph_ext.database.sealed_json import metadata_inner, sealed_words
 from langgraph_ext.database.sealed_tx import open_column, seal_column
-from langgraph_ext.database.sealing import MAGIC, Sealer
+from langgraph_ext.database.sealing import Sealer
 from langgraph_ext.database.tx import Row, Tx
 
-__all__ = ["OWN_TABLES", "Step", "compact", "count_rows", "is_current", "reseal_rows", "resealed"]
+__all__ = ["OWN_TABLES", "Step", "compact", "count_rows", "is_current", "refuse_company", "reseal_rows", "resealed"]
 
 OWN_TABLES = tuple(name for name in TABLES if name not in ("checkpoint", "event"))
 """Those that are gone over here."""
@@ -88,7 +88,7 @@ def resealed(sealer: Sealer, named: Named, where: list[Any], value: Any, convert
         return value
     if all(is_current(sealer, part) for part in parts):
         return value
-    if not converting or all(_is_sealed(part) for part in parts):
+    if not converting or all(part is not None and sealer.has_sealed(part) for part in parts):
         value = open_column(sealer, named, where, value)
     return seal_column(sealer, named, where, value)
 
@@ -96,10 +96,6 @@ def resealed(sealer: Sealer, named: Named, where: list[Any], value: Any, convert
 def is_current(sealer: Sealer, sealed: bytes | None) -> bool:
     """Whether something was sealed with the key that seals now."""
     return sealed is not None and sealer.is_current(sealed)
-
-
-def _is_sealed(part: bytes | None) -> bool:
-    return part is not None and part[:1] == bytes((MAGIC,))
 
 
 def _sealed_in(form: Form, where: list[Any], value: Any) -> list[bytes | None]:
@@ -130,17 +126,34 @@ def count_rows(tx: Tx) -> int:
     return sum(tx._execute(f"SELECT {counts}", {}).fetchone())
 
 
-def compact(path: str) -> None:
-    """Write a database's file anew, so that nothing is left in it of what was taken out or changed.
+def refuse_company(path: str) -> None:
+    """Refuse to go on while anybody else has a database open, also who does nothing with it.
+
+    Its log is written back and taken away for that: SQLite does so for the only connection. What it held is gone.
 
     Raises:
-        StoreError: Somebody else uses it (`store_busy`), or there is no space.
+        StoreError: Somebody else has it open (`store_busy`).
     """
-    if path == IN_MEMORY:
-        return
+    if path != IN_MEMORY:
+        _alone(path)
+
+
+def compact(path: str) -> None:
+    """Write a database's file anew, so that nothing is left in it, or in its log, of what was taken out or changed.
+
+    Raises:
+        StoreError: Somebody else has it open (`store_busy`), or there is no space.
+    """
+    if path != IN_MEMORY:
+        _alone(path, "VACUUM")
+
+
+def _alone(path: str, *statements: str) -> None:
     try:
         with closing(sqlite3.connect(uri_of(path), uri=True, timeout=BUSY_SECONDS, isolation_level=None)) as connection:
-            connection.execute("VACUUM")
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            connection.execute("PRAGMA journal_mode = DELETE")  # for the only connection alone
+            for statement in statements:
+                connection.execute(statement)
+            connection.execute("PRAGMA journal_mode = WAL")
     except sqlite3.Error as error:
         raise translate(error, path) from error

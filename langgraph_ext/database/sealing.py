@@ -97,6 +97,10 @@ class Sealer:
             raise plaintext(place) from None
         return self.open(place, data).decode()
 
+    def has_sealed(self, data: bytes) -> bool:
+        """Whether something names one of the keys; what is plain may begin as if it were sealed."""
+        return key_id_of(data) in self._keys.by_id
+
     def is_current(self, sealed: bytes) -> bool:
         """Whether something was sealed with the key that seals now."""
         return sealed.startswith(self._head)

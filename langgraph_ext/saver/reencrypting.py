@@ -14,13 +14,21 @@ from os import PathLike
 from typing import Any
 
 from langgraph_ext import canonical
-from langgraph_ext.database import Encryption, Row, Sealer, Tx, open_database
+from langgraph_ext.database import LOCKED, Encryption, Row, Sealer, Tx, open_database
 from langgraph_ext.database.encryption import Cipher
-from langgraph_ext.database.reencrypting import OWN_TABLES, Step, compact, count_rows, is_current, reseal_rows, resealed
+from langgraph_ext.database.reencrypting import (
+    OWN_TABLES,
+    Step,
+    compact,
+    count_rows,
+    is_current,
+    refuse_company,
+    reseal_rows,
+    resealed,
+)
 from langgraph_ext.database.sealed_columns import TABLES, Named
 from langgraph_ext.database.sealed_json import metadata_inner
-from langgraph_ext.database.sealing import MAGIC
-from langgraph_ext.saver import values
+from langgraph_ext.saver import strands, values
 from langgraph_ext.saver.copying import put_sealed_again
 from langgraph_ext.saver.sealing import Seals, frames_in
 from langgraph_ext.saver.writes import sealed_again
@@ -89,13 +97,17 @@ def encrypt_database(
         on_progress: Called after each step with how many rows were looked at.
 
     Raises:
-        StoreError: As `open_database`; `store_busy` if somebody else uses it.
+        StoreError: As `open_database`; `store_busy` if a plain one is open anywhere else.
         EncryptionError: Something that is encrypted does not open.
     """
+    _refuse_company(url)
     database = open_database(url, encryption=encryption, create=False, keys="converts")
     try:
         database.open()
-        converting = database.read(_is_converting)
+        if converting := database.read(_is_converting):  # it is marked: whoever opens it from here on is refused
+            database.close()
+            refuse_company(database.name)
+            database = open_database(url, encryption=encryption, create=False, keys="converts")
         found = run_steps(steps(converting=converting), database.transact, on_progress)
     finally:
         database.close()
@@ -107,6 +119,18 @@ def encrypt_database(
         finally:
             database.close()
     return found
+
+
+def _refuse_company(url: str | PathLike[str]) -> None:
+    """Refuse to encrypt a plain database that somebody uses, before anything is written."""
+    database = open_database(url, encryption=LOCKED, create=False)
+    try:
+        database.open()
+        is_plain = database.sealer is None
+    finally:
+        database.close()
+    if is_plain:
+        refuse_company(database.name)
 
 
 def run_steps(
@@ -190,9 +214,9 @@ def _reseal_log(tx: Tx, converting: bool, row: Row) -> bool:
     details = resealed(sealer, _DETAILS, where, row["details"], converting)
     metadata, places, body, data = row["metadata"], row["places"], row["body"], row["data"]
     if row["listed"] is not None:
-        metadata, places, data = _resealed_put(row, seals, converting)
+        metadata, places, data = _resealed_put(tx, row, seals, converting)
     elif row["task_id"] is not None and body:
-        body, data = _resealed_call(row, seals, converting)
+        body, data = _resealed_call(tx, row, seals, converting)
     new = (details, metadata, places, body, data)
     if new == (row["details"], row["metadata"], row["places"], row["body"], row["data"]):
         return False
@@ -200,31 +224,45 @@ def _reseal_log(tx: Tx, converting: bool, row: Row) -> bool:
     return True
 
 
-def _resealed_put(row: Row, seals: Seals, converting: bool) -> tuple[bytes, bytes, bytes]:
+def _resealed_put(tx: Tx, row: Row, seals: Seals, converting: bool) -> tuple[bytes, bytes, bytes]:
     metadata, places, data = row["metadata"], row["places"], row["data"]
     inner = metadata_inner(metadata)
     is_sealed = inner is not None or not converting
-    heads = [bytes.fromhex(place[2]) for place in values.grown_in(values.decode_places(places)).values()]
+    laid = values.decode_places(places)
+    grown = values.grown_in(laid)
+    heads = [bytes.fromhex(place[2]) for place in grown.values()]
     if is_sealed and _all_current(seals.sealer, [inner, *heads], data):
         return metadata, places, data
-    opens = seals if is_sealed else None
-    metadata = seals.seal_metadata(metadata if opens is None else opens.open_metadata(metadata))
-    return (metadata, *put_sealed_again(row, opens, seals))
+    if is_sealed:
+        return (seals.seal_metadata(seals.open_metadata(metadata)), *put_sealed_again(row, seals, seals))
+    for channel, place in grown.items():
+        place[3] = strands.whole(tx, _namespace(row), channel, place[3])
+    return (seals.seal_metadata(metadata), *values.sealed_again(laid, data, None, seals))
 
 
-def _resealed_call(row: Row, seals: Seals, converting: bool) -> tuple[bytes, bytes]:
+def _namespace(row: Row) -> dict[str, object]:
+    return {"thread_id": row["thread_id"], "checkpoint_ns": row["checkpoint_ns"]}
+
+
+def _resealed_call(tx: Tx, row: Row, seals: Seals, converting: bool) -> tuple[bytes, bytes]:
     writes: list[list[Any]] = canonical.decode(row["body"])
     heads = [bytes.fromhex(write[2]) for write in writes if len(write) > 3]
-    is_sealed = not converting or _is_sealed_call(writes, heads, row["data"])
+    is_sealed = not converting or _is_sealed_call(seals.sealer, writes, heads, row["data"])
     if is_sealed and _all_current(seals.sealer, heads, row["data"]):
         return row["body"], row["data"]
-    return sealed_again(row, seals if is_sealed else None, seals)
+    if is_sealed:
+        return sealed_again(row, seals, seals)
+    for write in writes:
+        if len(write) > 3:
+            write[3] = strands.whole(tx, _namespace(row), write[0], write[3])
+    whole = {"task_id": row["task_id"], "body": canonical.encode_exact(writes), "data": row["data"]}
+    return sealed_again(whole, None, seals)
 
 
-def _is_sealed_call(writes: list[list[Any]], heads: list[bytes], data: bytes) -> bool:
+def _is_sealed_call(sealer: Sealer, writes: list[list[Any]], heads: list[bytes], data: bytes) -> bool:
     """Whether a call's row was sealed: a plain one is as long as its writes, and a plain head has a few bytes."""
     if heads:
-        return heads[0][:1] == bytes((MAGIC,)) and len(heads[0]) > _LONGEST_HEAD
+        return sealer.has_sealed(heads[0]) and len(heads[0]) > _LONGEST_HEAD
     return (bool(data) and len(data) != sum(write[2] for write in writes)) or not writes
 
 

@@ -25,7 +25,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from langgraph_ext.database import Closing, Database, Encryption, Fsync, on_a_loop, open_database
-from langgraph_ext.database.encryption import Cipher
+from langgraph_ext.database.encryption import Cipher, Locked
 from langgraph_ext.errors import EncryptionError, InvalidArgument
 from langgraph_ext.ledger import RunLedger
 from langgraph_ext.ledger.holds import Holds
@@ -113,6 +113,10 @@ class LedgerSaver(Removal, Sweeps, Putting, Writing, Closing):
         if encryption is not None and isinstance(url, Database):
             raise InvalidArgument(
                 "a Database was given, and encryption; open it with that: open_database(…, encryption=…)"
+            )
+        if isinstance(encryption, Locked):
+            raise InvalidArgument(
+                "encryption is LOCKED, and a saver needs keys; RunLedger(url, encryption=LOCKED) looks"
             )
         super().__init__(serde=serde)
         if strict:

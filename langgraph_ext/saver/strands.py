@@ -26,7 +26,7 @@ from langgraph_ext.saver.growing import NOTHING, Former, Spans, add_part, parts_
 from langgraph_ext.saver.sealing import Seals
 from langgraph_ext.saver.writes import GROWN, LargeWrites, grown_in, spans_in
 
-__all__ = ["FULL", "Strands", "Tail", "add", "begin", "copy", "delete", "former_in", "tail", "trim"]
+__all__ = ["FULL", "Strands", "Tail", "add", "begin", "copy", "delete", "former_in", "tail", "trim", "whole"]
 
 FULL = 32 * 1024
 """Bytes of a full piece; none is larger."""
@@ -119,6 +119,19 @@ def _opened(sealer: Sealer, place: Place, strand: int, row: Row) -> tuple[int, b
             "a piece of a value has not the size that it should have; restore a backup", code="store_corrupt"
         )
     return at, data
+
+
+def whole(tx: Tx, where: Mapping[str, object], channel: str, spans: Spans) -> Spans:
+    """The spans of a body once the few bytes that stand among them lie in its strand, too."""
+    made: Spans = []
+    for part in parts_in(spans):
+        if isinstance(part, bytes):
+            at = tail(tx, where, channel)
+            assert at is not None, "of a body that lies in a strand, most does"
+            add(tx, at, part)
+            part = at.end, at.end + len(part)  # noqa: PLW2901
+        add_part(made, part)
+    return made
 
 
 class Strands:

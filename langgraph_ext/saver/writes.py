@@ -225,7 +225,9 @@ def merge(
     return [(slot[1], channel, loads((kind, data))) for slot, channel, kind, data in held]
 
 
-def _value(call: Row, position: int, write: Sequence[Any], data: bytes, start: int, seals: Seals | None) -> bytes:
+def _value(
+    call: Row | Mapping[str, Any], position: int, write: Sequence[Any], data: bytes, start: int, seals: Seals | None
+) -> bytes:
     """A write that lies in its row, as the serde reads it."""
     channel, kind, size = write
     if seals is None:
@@ -238,12 +240,14 @@ def without_answers(call: Row, seals: Seals | None) -> tuple[bytes, bytes]:
     return _again(call, seals, seals, lambda channel: channel != RESUME)
 
 
-def sealed_again(call: Row, opens: Seals | None, seals: Seals) -> tuple[bytes, bytes]:
+def sealed_again(call: Row | Mapping[str, Any], opens: Seals | None, seals: Seals) -> tuple[bytes, bytes]:
     """Body and data of a call, sealed for another place, or with another key."""
     return _again(call, opens, seals, lambda channel: True)
 
 
-def _again(call: Row, opens: Seals | None, seals: Seals | None, keeps: Callable[[str], bool]) -> tuple[bytes, bytes]:
+def _again(
+    call: Row | Mapping[str, Any], opens: Seals | None, seals: Seals | None, keeps: Callable[[str], bool]
+) -> tuple[bytes, bytes]:
     """Body and data of a call, of the writes that are kept, opened and sealed where they stand now."""
     body: list[Any] = []
     parts: list[bytes] = []

@@ -16,6 +16,7 @@ from langgraph_ext.database import LOCKED, open_database
 from langgraph_ext.errors import EncryptionError, InvalidArgument, StoreError
 from langgraph_ext.saver import encrypt_database
 from langgraph_ext.saver.sealing import frame, frames_in
+from tests.support.apps import CONFIG, asks, line
 from tests.support.build import cid, config, metadata
 from tests.support.ciphers import CONVENTIONS, KEYS, NEWER, Box, Witness
 from tests.support.driver import Driver
@@ -523,6 +524,75 @@ def test_s6_a_plain_database_is_encrypted_and_nothing_plain_is_left(path: Path, 
     assert 0 == encrypt_database(path, cipher).changed
 
 
+def test_s6_nothing_plain_is_left_of_a_short_edit(path: Path, options: dict[str, Any], forms: Forms) -> None:
+    """A plain database keeps a few bytes of it beside the rest."""
+    cipher = options.get("encryption") or options["serde"].cipher
+    held = [f"{n} " * 40 for n in range(200)]
+    with LedgerSaver(path) as saver:
+        driver = forms(saver)
+        driver.save(cid(0), {"long": held}, {"long": 1})
+        held[100] = held[100][:20] + MARK + held[100][20:]
+        driver.save(cid(1), {"long": held}, {"long": 2}, parent=cid(0))
+        driver.save(cid(2), {"long": held}, {"long": 2}, parent=cid(1), new={})
+        driver.put_writes(config("t", "", cid(2)), [("long", [*held[:50], MARK, *held[50:]])], "task")
+        before = everything(saver)
+        assert MARK.encode().hex().encode() in bytes_of(path)
+    encrypt_database(path, cipher)
+    assert MARK.encode() not in bytes_of(path)
+    assert MARK.encode().hex().encode() not in bytes_of(path)
+    with LedgerSaver(path, **options) as saver:
+        assert before == everything(saver)
+        forms(saver).save(cid(3), {"long": [*held, "more"]}, {"long": 3}, parent=cid(2))
+        saver.prune(["t"])
+        assert [*held, "more"] == saver.get_tuple(config("t")).checkpoint["channel_values"]["long"]  # type: ignore[union-attr]
+
+
+def test_s6_a_database_that_somebody_has_open_is_not_encrypted(path: Path, forms: Forms) -> None:
+    """He would go on writing in the plain; and while somebody reads, the log keeps what is plain."""
+    with LedgerSaver(path) as saver:
+        fill(forms(saver))
+        before = everything(saver)
+        with pytest.raises(StoreError) as refused:
+            encrypt_database(path, KEYS)
+        assert "store_busy" == refused.value.code
+        assert before == everything(saver)
+    with closing(sqlite3.connect(path)) as reader:
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM checkpoint_log").fetchone()[0]
+        with pytest.raises(StoreError):
+            encrypt_database(path, KEYS)
+    with LedgerSaver(path) as saver:
+        assert before == everything(saver)
+    assert encrypt_database(path, KEYS).changed
+
+
+def test_s6_what_is_plain_may_begin_as_if_it_were_sealed(path: Path) -> None:
+    """Such as the id of a person, which is base64 by chance."""
+    person = "5a" * 16
+    with LedgerSaver(path) as saver:
+        app = line(saver, asks=asks("well?"))
+        app.invoke({"log": []}, CONFIG)
+        (question,) = saver.ledger.interrupts(pending=True)
+        saver.ledger.answer({question.interrupt_id: "yes"}, by=person)
+    assert encrypt_database(path, KEYS).changed
+    with RunLedger(path, encryption=KEYS) as ledger:
+        assert [person] == [each.answered_by for each in ledger.interrupts()]
+
+
+def test_s6_who_goes_on_with_encrypting_needs_all_of_its_keys(path: Path) -> None:
+    """By them it is known what is still plain."""
+    with LedgerSaver(path) as saver:
+        fill(Driver(saver, "sync", None))  # type: ignore[arg-type]
+    for keys in (KEYS, NEWER):
+        half = open_database(path, encryption=keys, keys="converts")
+        half.open()
+        half.close()
+    with pytest.raises(EncryptionError, match="not all of these") as refused:
+        encrypt_database(path, KEYS)
+    assert "key_missing" == refused.value.code
+    assert encrypt_database(path, NEWER).changed
+
+
 def test_s6_reencrypt_refuses_what_was_forged(path: Path, forms: Forms) -> None:
     """It does not seal for good what it cannot open, nor what is plain."""
     for name, (how, what) in PLAIN.items():
@@ -545,6 +615,13 @@ def test_s6_who_has_no_key_may_look_and_changes_nothing(path: Path) -> None:
         with pytest.raises(EncryptionError, match="only be looked at") as refused:
             ledger.database.transact(lambda tx: None)
     assert "encrypted" == refused.value.code
+
+
+def test_s6_a_saver_needs_keys(path: Path) -> None:
+    """Without, it would take what it cannot open for what is broken."""
+    with pytest.raises(InvalidArgument, match="LOCKED"):
+        LedgerSaver(path, encryption=LOCKED)  # type: ignore[arg-type]
+    assert not path.exists()
 
 
 def test_s6_one_of_the_ways_to_say_it_is_enough(path: Path) -> None:

@@ -56,10 +56,10 @@ def test_s6_what_is_sealed_names_its_key() -> None:
         (KEY, "", "no mapping"),
         ({"k": b"short"}, "k", "key 'k' has 5; it must be 16, 24 or 32 bytes"),
         ({"k": "k" * 32}, "k", "key 'k' is a str"),
-        ({7: KEY}, "", "name is 7"),
-        ({"": KEY}, "", "name is ''"),
-        ({"a": KEY, "b": KEY}, "", "current is ''"),
-        ({"a": KEY}, "b", "current is 'b'; it must be the name of a key: 'a'"),
+        ({7: KEY}, "", "name is a int"),
+        ({"": KEY}, "", "name is a str"),
+        ({"a": KEY, "b": KEY}, "", "current is not the name of a key; it must be one of 'a', 'b'"),
+        ({"a": KEY}, "b", "current is not the name of a key; it must be one of 'a'"),
     ],
 )
 def test_s6_a_key_that_is_none_is_refused(keys: Any, current: str, says: str) -> None:
@@ -75,6 +75,35 @@ def test_s6_keys_are_not_shown() -> None:
     with pytest.raises(InvalidArgument) as refused:
         Encryption({"2026": b"kkk" * 3})
     assert "kkk" not in str(refused.value)
+
+
+SECRET = b"0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    "mistaken",
+    [
+        lambda: Encryption({SECRET: "2026"}),  # type: ignore[dict-item]
+        lambda: Encryption({"2026": SECRET}, current=SECRET.decode()),
+        lambda: Encryption({"2026": SECRET}, current=SECRET),  # type: ignore[arg-type]
+        lambda: Encryption.from_env({"LANGGRAPH_EXT_KEYS": f"2026:{SECRET.hex()}:"}),
+        lambda: Encryption.from_env({"LANGGRAPH_EXT_KEYS": f"{SECRET.hex()}:2026"}),
+    ],
+)
+def test_s6_a_key_in_a_wrong_place_is_not_shown(mistaken: Any) -> None:
+    """Such as where its name belongs."""
+    with pytest.raises(InvalidArgument) as refused:
+        mistaken()
+    assert SECRET.decode() not in str(refused.value)
+    assert SECRET.hex() not in str(refused.value)
+
+
+def test_s6_two_keys_of_one_name_are_refused() -> None:
+    """In the environment, and if one of them is a cipher's."""
+    with pytest.raises(InvalidArgument, match="entry 2 has the name of an earlier one"):
+        Encryption.from_env({"LANGGRAPH_EXT_KEYS": f"a:{'ab' * 16},a:{'cd' * 16}"})
+    with pytest.raises(InvalidArgument, match="'cipher:box'"):
+        keyring_of(Encryption({"cipher:box": KEY}, formerly=Box()))
 
 
 def test_s6_keys_come_from_the_environment() -> None:
