@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from typing import Any
+
+if sys.platform != "win32":
+    import fcntl
 
 __all__ = ["append", "whole"]
 
@@ -22,6 +26,7 @@ def append(path: str, line: bytes, what: str) -> None:
     """
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     try:
+        _lock(file)  # else the middle of a line that another process is writing is taken for one that was cut short
         ended = line + b"\n" if _ends_with_a_line(file) else b"\n" + line + b"\n"
         written = os.write(file, ended)
         if written != len(ended):
@@ -29,6 +34,12 @@ def append(path: str, line: bytes, what: str) -> None:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+def _lock(file: int) -> None:
+    """Have nobody else append until the file is closed, or this process is gone."""
+    if sys.platform != "win32":
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def whole(line: bytes) -> dict[str, Any] | None:
