@@ -11,7 +11,7 @@ from langgraph_ext.database.connection import Fsync
 from langgraph_ext.database.database import Database, open_database
 from langgraph_ext.database.encryption import LOCKED, Encryption
 from langgraph_ext.database.loops import Answer, on_a_loop, tell
-from langgraph_ext.database.sealed_json import metadata_opened, metadata_sealed, seal_words
+from langgraph_ext.database.sealed_json import metadata_opened, metadata_sealed, seal_words, worded_in
 from langgraph_ext.database.sealing import Sealer, name_place, plaintext
 from langgraph_ext.database.tx import GREATEST, Row, Tx
 
@@ -36,4 +36,5 @@ __all__ = [
     "plaintext",
     "seal_words",
     "tell",
+    "worded_in",
 ]

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from langgraph_ext.database.connection import open_reading, translate
+from langgraph_ext.database.forks import process_exists
 from langgraph_ext.database.migrations import check
 from langgraph_ext.errors import InvalidArgument, StoreError
 
@@ -157,18 +158,8 @@ def _remove_left(full: str) -> None:
     """Remove what backups to this name left behind whose processes are gone."""
     for left in Path(full).parent.glob(f"{Path(full).name}{_PARTIAL}*"):
         owner = left.name.rpartition(_PARTIAL)[2].partition("-")[0]
-        if os.name == "posix" and owner.isdigit() and int(owner) != os.getpid() and not _lives(int(owner)):
+        if owner.isdigit() and int(owner) != os.getpid() and not process_exists(int(owner)):
             left.unlink(missing_ok=True)
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _unwritable(full: str, error: OSError) -> StoreError:

@@ -16,7 +16,7 @@ from typing import Any
 from langgraph_ext import canonical
 from langgraph_ext.database.sealing import Place, Sealer, plaintext
 
-__all__ = ["details_opened", "details_sealed", "metadata_opened", "metadata_sealed", "seal_words"]
+__all__ = ["details_opened", "details_sealed", "metadata_opened", "metadata_sealed", "seal_words", "worded_in"]
 
 _METADATA = b"\xe6"
 
@@ -29,12 +29,15 @@ _SEALED = "sealed:"
 """Stands before a word that is sealed."""
 
 
+def worded_in(event: object, details: Mapping[str, Any]) -> set[str]:
+    """The names of an event's details that somebody has worded. Who answered a question is one; else `by` is a run."""
+    names = _WORDS | {"by"} if isinstance(event, str) and event.startswith("interrupt.") else _WORDS
+    return set(names & details.keys())
+
+
 def words_in(event: object, details: Mapping[str, Any]) -> set[str]:
-    """The names of an event's details that are sealed. Who answered a question is a person; else `by` is a run."""
-    words = {name for name in _WORDS & details.keys() if isinstance(details[name], str)}
-    if isinstance(event, str) and event.startswith("interrupt.") and isinstance(details.get("by"), str):
-        words.add("by")
-    return words
+    """The names of an event's details that are sealed."""
+    return {name for name in worded_in(event, details) if isinstance(details[name], str)}
 
 
 def metadata_sealed(sealer: Sealer, place: Place, data: bytes) -> bytes:

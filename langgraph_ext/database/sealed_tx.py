@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from langgraph_ext.database.sealed_columns import Named, named_in
 from langgraph_ext.database.sealed_json import details_opened, details_sealed, metadata_opened, metadata_sealed
@@ -22,7 +22,7 @@ _UNREAD = object()
 class SealedTx(Tx):
     """A transaction on a database that is encrypted."""
 
-    __slots__ = ("_sealer",)
+    __slots__ = ()
 
     def __init__(
         self,
@@ -34,41 +34,31 @@ class SealedTx(Tx):
         run_apart: Callable[[Any], None] | None = None,
     ) -> None:
         super().__init__(execute, queries, repeated=repeated, run_apart=run_apart)
-        self.sealer = sealer
-        self._sealer = sealer
+        self.sealer: Sealer = sealer
 
     def all(self, name: str, /, **params: object) -> list[Row]:
         """As `Tx.all`."""
         rows = super().all(name, **params)
-        plan = _plan_of(self._queries[name])
-        return [_Opened(row, plan, params, self._sealer) for row in rows] if plan.named else rows
+        named = _named_in(self._queries[name])
+        return [_Opened(row, named, params, self.sealer) for row in rows] if named else rows
 
     def maybe(self, name: str, /, **params: object) -> Row | None:
         """As `Tx.maybe`."""
         row = super().maybe(name, **params)
-        plan = _plan_of(self._queries[name])
-        return _Opened(row, plan, params, self._sealer) if plan.named and row is not None else row
+        named = _named_in(self._queries[name])
+        return _Opened(row, named, params, self.sealer) if named and row is not None else row
 
     def run(self, name: str, /, **params: object) -> int:
         """As `Tx.run`."""
-        plan = _plan_of(self._queries[name])
-        if plan.named:
-            changed = {
-                column: seal_column(self._sealer, named, tuple(params[key] for key in named.keys), params[column])
-                for column, named in plan.named.items()
-                if params.get(column) is not None
-            }
-            params = {**params, **changed}
-        return super().run(name, **params)
+        changed = {
+            column: seal_column(self.sealer, named, tuple(params[key] for key in named.keys), params[column])
+            for column, named in _named_in(self._queries[name]).items()
+            if params.get(column) is not None
+        }
+        return super().run(name, **{**params, **changed})
 
 
-class _Plan(NamedTuple):
-    named: Mapping[str, Named]
-
-
-@lru_cache(maxsize=1024)
-def _plan_of(sql: str) -> _Plan:
-    return _Plan(named_in(sql))
+_named_in = lru_cache(maxsize=1024)(named_in)
 
 
 def seal_column(sealer: Sealer, named: Named, key: Sequence[Any], value: Any) -> Any:
@@ -98,11 +88,11 @@ def open_column(sealer: Sealer, named: Named, key: Sequence[Any], value: Any) ->
 class _Opened:
     """A row whose sealed columns are opened when they are asked for."""
 
-    __slots__ = ("_columns", "_opened", "_params", "_plan", "_row", "_sealer")
+    __slots__ = ("_columns", "_named", "_opened", "_params", "_row", "_sealer")
 
-    def __init__(self, row: Row, plan: _Plan, params: Mapping[str, object], sealer: Sealer) -> None:
+    def __init__(self, row: Row, named: Mapping[str, Named], params: Mapping[str, object], sealer: Sealer) -> None:
         self._row = row
-        self._plan = plan
+        self._named = named
         self._params = params
         self._sealer = sealer
         self._columns = row.keys()
@@ -114,7 +104,7 @@ class _Opened:
 
     def __getitem__(self, key: str | int) -> Any:
         name = self._columns[key] if isinstance(key, int) else key
-        named = self._plan.named.get(name)
+        named = self._named.get(name)
         if named is None:
             return self._row[key]
         value = self._opened.get(name, _UNREAD)

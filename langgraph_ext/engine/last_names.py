@@ -5,12 +5,9 @@ A history only grows, so what was read of it stays right, whoever has added to i
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from weakref import WeakKeyDictionary
-
-from langgraph_ext.database import Database, Tx
+from langgraph_ext.database import Tx
 from langgraph_ext.engine.contexts import Name, names_of
+from langgraph_ext.engine.kept import Kept, by_database
 
 __all__ = ["LastNames", "last_names"]
 
@@ -26,9 +23,7 @@ class LastNames:
     """
 
     def __init__(self, most: int = _MOST) -> None:
-        self._most, self._size = most, 0
-        self._names: OrderedDict[str, list[Name]] = OrderedDict()
-        self._mutex = threading.Lock()
+        self._names = Kept[list[Name]](most)
 
     def read(self, tx: Tx, context_id: str) -> list[Name]:
         """All names of a context, in their order; of those that are kept, only what is behind them is read.
@@ -37,29 +32,11 @@ class LastNames:
             tx: A transaction that only reads: what it sees is committed.
             context_id: The context.
         """
-        with self._mutex:
-            known = self._names.get(context_id, [])
+        known = self._names.find(context_id) or []
         names = [*known, *names_of(tx, context_id, after=known[-1].seq if known else 0)]
-        self._keep(context_id, names)
+        self._names.keep(context_id, names, len(names))
         return names
 
-    def _keep(self, context_id: str, names: list[Name]) -> None:
-        """Keep them, if they fit; those that were used longest ago are forgotten for them."""
-        with self._mutex:
-            self._size -= len(self._names.pop(context_id, ()))
-            if len(names) > self._most:
-                return
-            self._names[context_id] = names
-            self._size += len(names)
-            while self._size > self._most:
-                self._size -= len(self._names.popitem(last=False)[1])
 
-
-_OF: WeakKeyDictionary[Database, LastNames] = WeakKeyDictionary()
-_MUTEX = threading.Lock()
-
-
-def last_names(database: Database) -> LastNames:
-    """The names of a database, for as long as it is in use."""
-    with _MUTEX:
-        return _OF.setdefault(database, LastNames())
+last_names = by_database(LastNames)
+"""The names of a database."""

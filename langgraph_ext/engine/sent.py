@@ -5,15 +5,12 @@ A context only grows, so what was read of it stays right, whoever has added to i
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from copy import copy
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 from langchain_core.messages import BaseMessage
 
-from langgraph_ext.database import Database
+from langgraph_ext.engine.kept import Kept, by_database
 
 __all__ = ["Beginning", "LastSent", "Sent", "copied", "last_sent"]
 
@@ -48,36 +45,16 @@ class LastSent:
     """
 
     def __init__(self, tokens: int = _TOKENS) -> None:
-        self._most, self._tokens = tokens, 0
-        self._windows: OrderedDict[str, Sent] = OrderedDict()
-        self._mutex = threading.Lock()
+        self._windows = Kept[Sent](tokens)
 
     def find(self, context_id: str) -> Sent | None:
         """What was kept of a context."""
-        with self._mutex:
-            if context_id in self._windows:
-                self._windows.move_to_end(context_id)
-            return self._windows.get(context_id)
+        return self._windows.find(context_id)
 
     def keep(self, context_id: str, sent: Sent) -> None:
         """Keep a window instead of the one before; those that were used longest ago are forgotten for it."""
-        with self._mutex:
-            before = self._windows.pop(context_id, None)
-            self._tokens -= 0 if before is None else before.tokens
-            if sent.tokens > self._most:
-                return
-            self._windows[context_id] = sent
-            self._tokens += sent.tokens
-            while self._tokens > self._most:
-                _, forgotten = self._windows.popitem(last=False)
-                self._tokens -= forgotten.tokens
+        self._windows.keep(context_id, sent, sent.tokens)
 
 
-_OF: WeakKeyDictionary[Database, LastSent] = WeakKeyDictionary()
-_MUTEX = threading.Lock()
-
-
-def last_sent(database: Database) -> LastSent:
-    """The windows of a database, for as long as it is in use."""
-    with _MUTEX:
-        return _OF.setdefault(database, LastSent())
+last_sent = by_database(LastSent)
+"""The windows of a database."""

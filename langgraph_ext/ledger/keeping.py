@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from langgraph_ext import canonical
-from langgraph_ext.database import Row, Tx
+from langgraph_ext.database import Row, Tx, worded_in
 from langgraph_ext.ledger import runs
 from langgraph_ext.ledger.agent_threads import thread_of
 from langgraph_ext.ledger.forgetting import agent_roots_of, forget_agent_rows, forget_payloads, forget_thread
@@ -26,9 +26,6 @@ __all__ = ["DELETED", "end_open", "forget_kept", "is_kept", "keep_thread"]
 
 DELETED = "thread_deleted"
 """Why a run is cancelled whose thread is deleted."""
-
-_IN_WORDS = frozenset(("error_message", "kind", "message", "part", "words"))
-"""Details of events that somebody has worded, or that come out of a payload."""
 
 _EMPTY = b""
 
@@ -97,9 +94,9 @@ def _empty(tx: Tx, row: Row, kept_id: str) -> None:
 def _strip(tx: Tx, thread_id: str, row: Row) -> None:
     """Take out of an event's details what is not an id, a code, a time or a number."""
     details: dict[str, Any] = canonical.decode(row["details"])
-    left = {name: value for name, value in details.items() if name not in _IN_WORDS}
+    worded = worded_in(row["event"], details) | {"part"}
+    left = {name: value for name, value in details.items() if name not in worded}
     if row["event"] is not None and row["event"].startswith("interrupt."):
-        left.pop("by", None)  # a person; of a run's end, it is a run
         asked = tx.maybe("interrupt_task", thread_id=thread_id, interrupt_id=details["interrupt_id"])
         if asked is not None:  # the question goes, which knew
             left["task_id"] = asked["task_id"]

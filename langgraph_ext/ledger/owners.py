@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from langgraph_ext import canonical
-from langgraph_ext.database.forks import Ancestry
+from langgraph_ext.database.forks import Ancestry, process_exists
 
 __all__ = ["Owner", "is_gone"]
 
@@ -89,7 +89,7 @@ def is_gone(owner: Owner) -> bool:
     here = Owner.here("")
     if (owner.host, owner.boot_id, owner.pid_ns) != (here.host, here.boot_id, here.pid_ns):
         return False
-    if not _exists(owner.pid):
+    if not process_exists(owner.pid):
         return True
     found = _look_up(str(owner.pid)) if _proc_is_ours() else None
     if found is None:
@@ -113,19 +113,6 @@ def _look_up(name: str) -> _Process | None:
     state, threads, started = told[0], told[17], told[19]
     # A process whose first thread has ended looks dead while others run on.
     return _Process(started=started, is_dead=state in _DEAD and int(threads) <= 1)
-
-
-def _exists(pid: int) -> bool:
-    """Whether there is a process of this id, a zombie included. Where asking would hurt it (Windows): yes."""
-    if os.name != "posix" or pid <= 0:
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):
-        return True  # somebody else's
-    return True
 
 
 def _proc_is_ours() -> bool:

@@ -1,12 +1,13 @@
 """Ciphers: LangGraph's convention of encryption, a serializer that wraps another one and a cipher, taken apart.
 
 `EncryptedSerializer` encrypts values, and nothing else: not where they belong, nor metadata. Its cipher and its inner
-serializer are taken, and ours is the envelope. tests/unit/test_ciphers.py fails if LangGraph changes what is read here.
+serializer are taken, and ours is the envelope. tests/unit/test_encryption.py fails if LangGraph changes what is read.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from langgraph.checkpoint.serde.base import CipherProtocol, SerializerProtocol
@@ -52,8 +53,6 @@ def encryption_of_environment() -> Encryption | Locked:
     ours = Encryption.from_env()
     formerly = None
     if os.environ.get(AES_KEY):
-        try:
+        with suppress(ImportError):  # without its library, nothing was written by it here
             formerly = EncryptedSerializer.from_pycryptodome_aes().cipher
-        except ImportError:
-            formerly = None  # without it, nothing was written by it here
     return Encryption(ours.keys, ours.current, formerly)

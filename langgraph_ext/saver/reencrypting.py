@@ -7,7 +7,7 @@ anew before that mark goes, so that nothing plain is left in it. Old keys can be
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -29,11 +29,12 @@ from langgraph_ext.database.reencrypting import (
 from langgraph_ext.database.sealed_columns import TABLES, Named
 from langgraph_ext.database.sealed_json import metadata_inner
 from langgraph_ext.saver import strands, values
+from langgraph_ext.saver.batches import Batches, run_batches
 from langgraph_ext.saver.copying import put_sealed_again
 from langgraph_ext.saver.sealing import Seals, frames_in
 from langgraph_ext.saver.writes import sealed_again
 
-__all__ = ["OnRows", "Reencrypted", "Steps", "arun_steps", "encrypt_database", "run_steps", "steps", "to_look_at"]
+__all__ = ["OnRows", "Reencrypted", "Steps", "encrypt_database", "steps", "to_look_at"]
 
 _ROWS = 64
 """Rows of a step; of a kind that may be large, fewer."""
@@ -58,11 +59,10 @@ class Reencrypted:
     """That were sealed with the current key."""
 
 
-Steps = Generator[Callable[[Tx], Step], Step, Reencrypted]
-"""Gives transactions, and is sent what each has done."""
+Steps = Batches[Callable[[Tx], Step], Step, Reencrypted]
 
 
-def steps(*, converting: bool = False) -> Steps:
+def steps(on_progress: OnRows | None, *, converting: bool = False) -> Steps:
     """Everything, once and again until there is nothing to do; then the keys that nothing needs are forgotten."""
     rows = changed = 0
     while True:
@@ -72,6 +72,8 @@ def steps(*, converting: bool = False) -> Steps:
             while after is not None:
                 done = yield partial(_step, table=table, after=after, converting=converting)
                 rows, changed, after = rows + done.seen, changed + done.changed, done.last
+                if on_progress is not None:
+                    on_progress(rows)
         if changed == before:
             break
     if not converting:
@@ -80,8 +82,8 @@ def steps(*, converting: bool = False) -> Steps:
 
 
 def to_look_at(tx: Tx) -> int:
-    """About how many rows there are to be looked at: all of them, twice."""
-    return 2 * (int(tx.one("log_and_pieces")["number"]) + count_rows(tx))
+    """About how many rows there are to be looked at; all of them are, once more at the end."""
+    return int(tx.one("log_and_pieces")["number"]) + count_rows(tx)
 
 
 def encrypt_database(
@@ -108,7 +110,7 @@ def encrypt_database(
             database.close()
             refuse_company(database.name)
             database = open_database(url, encryption=encryption, create=False, keys="converts")
-        found = run_steps(steps(converting=converting), database.transact, on_progress)
+        found = run_batches(steps(on_progress, converting=converting), database.transact)
     finally:
         database.close()
     if converting:
@@ -131,42 +133,6 @@ def _refuse_company(url: str | PathLike[str]) -> None:
         database.close()
     if is_plain:
         refuse_company(database.name)
-
-
-def run_steps(
-    going: Steps, transact: Callable[[Callable[[Tx], Step]], Step], on_progress: OnRows | None
-) -> Reencrypted:
-    """Run steps, each as a transaction."""
-    seen = 0
-    step = next(going)
-    while True:
-        done = transact(step)
-        seen += done.seen
-        if on_progress is not None:
-            on_progress(seen)
-        try:
-            step = going.send(done)
-        except StopIteration as ended:
-            result: Reencrypted = ended.value
-            return result
-
-
-async def arun_steps(
-    going: Steps, transact: Callable[[Callable[[Tx], Step]], Awaitable[Step]], on_progress: OnRows | None
-) -> Reencrypted:
-    """As `run_steps`."""
-    seen = 0
-    step = next(going)
-    while True:
-        done = await transact(step)
-        seen += done.seen
-        if on_progress is not None:
-            on_progress(seen)
-        try:
-            step = going.send(done)
-        except StopIteration as ended:
-            result: Reencrypted = ended.value
-            return result
 
 
 def _is_converting(tx: Tx) -> bool:

@@ -32,6 +32,7 @@ from langgraph_ext.ledger.holds import Holds
 from langgraph_ext.ledger.renewal import Renewal
 from langgraph_ext.saver import delta, host, listing, reading
 from langgraph_ext.saver.attached import Attached
+from langgraph_ext.saver.batches import arun_batches, run_batches
 from langgraph_ext.saver.bodies import MOST_BYTES, Bodies
 from langgraph_ext.saver.ciphers import refuse_pickle, taken_apart
 from langgraph_ext.saver.config import Address, address_of, check_serde
@@ -44,7 +45,7 @@ from langgraph_ext.saver.loops import Loops
 from langgraph_ext.saver.observers import OnEvent, OnObserverError, observer_of
 from langgraph_ext.saver.putting import Putting
 from langgraph_ext.saver.recent import Recent
-from langgraph_ext.saver.reencrypting import OnRows, Reencrypted, Steps, arun_steps, run_steps, steps
+from langgraph_ext.saver.reencrypting import OnRows, Reencrypted, Steps, steps
 from langgraph_ext.saver.removal import Removal
 from langgraph_ext.saver.staging import Staging
 from langgraph_ext.saver.strict import check_strict
@@ -373,18 +374,18 @@ class LedgerSaver(Removal, Sweeps, Putting, Writing, Closing):
         Raises:
             EncryptionError: Something does not open, or no keys were given (`not_encrypted`).
         """
-        return run_steps(self._steps(), self.database.transact, on_progress)
+        return run_batches(self._steps(on_progress), self.database.transact)
 
     async def areencrypt(self, *, on_progress: OnRows | None = None) -> Reencrypted:
         """As `reencrypt`."""
-        return await arun_steps(self._steps(), self.database.atransact, on_progress)
+        return await arun_batches(self._steps(on_progress), self.database.atransact)
 
-    def _steps(self) -> Steps:
+    def _steps(self, on_progress: OnRows | None) -> Steps:
         if self.database.sealer is None:
             raise EncryptionError(
                 "reencrypt: the database is plain, and no keys were given; see encrypt_database", code="not_encrypted"
             )
-        return steps()
+        return steps(on_progress)
 
     # -- versions
 

@@ -107,10 +107,7 @@ def _thread(
 ) -> tuple[Swept, bool]:
     """One thread: what was taken away, or would be, and whether more of it is to go."""
     if tx.maybe("thread_exists", thread_id=thread_id) is None or keeping.is_kept(tx, thread_id):
-        return (
-            Swept(),
-            False,
-        )  # only events are left of it, or its ledger was kept: both go by age
+        return Swept(), False  # only events are left of it, or its ledger was kept: both go by age
     due = _due_of(tx, thread_id, policy)
     if due is None:
         return Swept(threads=1), False

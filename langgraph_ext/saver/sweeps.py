@@ -6,14 +6,15 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from langgraph_ext.database import Database, Tx
+from langgraph_ext.database import Database
 from langgraph_ext.errors import InvalidArgument
 from langgraph_ext.saver import pruning, sweeping
+from langgraph_ext.saver.batches import Batches, arun_batches, run_batches
 from langgraph_ext.saver.config import text
 from langgraph_ext.saver.pruning import Keep
 from langgraph_ext.saver.retention import Pruned
@@ -25,6 +26,18 @@ __all__ = ["OnProgress", "Sweeps"]
 OnProgress = Callable[[Swept], object]
 
 _LONGEST_PAUSE_SECONDS = 0.05
+
+
+_Done = tuple[Swept, Step | None]
+"""What a batch has done, and where to go on."""
+
+
+class _Batch(NamedTuple):
+    """A transaction, and how long others have the database before it."""
+
+    fn: Callable[..., _Done]
+    """Takes the transaction and `now_us`."""
+    pause_seconds: float
 
 
 class Sweeps(BaseCheckpointSaver[Any]):
@@ -74,17 +87,13 @@ class Sweeps(BaseCheckpointSaver[Any]):
             keep_ledger=keep_ledger,
             now_us=self.database.clock_us(),
         )
-        step: Step | None = sweeping.begin(policy)
-        done = Swept()
-        while step is not None:
-            begun, batch = time.monotonic(), self._batch(step, policy, dry_run=dry_run)
-            swept, step = self.database.read(batch) if dry_run else self.database.transact(batch)
-            done += swept
-            if on_progress is not None:
-                on_progress(done)
-            if step is not None and not dry_run:
-                time.sleep(_pause(begun))
-        return done
+
+        def run(batch: _Batch) -> _Done:
+            time.sleep(batch.pause_seconds)
+            door = self.database.read if dry_run else self.database.transact
+            return door(batch.fn, now_us=self.database.clock_us())
+
+        return run_batches(self._batches(policy, dry_run, on_progress), run)
 
     async def asweep(
         self,
@@ -104,17 +113,13 @@ class Sweeps(BaseCheckpointSaver[Any]):
             keep_ledger=keep_ledger,
             now_us=self.database.clock_us(),
         )
-        step: Step | None = sweeping.begin(policy)
-        done = Swept()
-        while step is not None:
-            begun, batch = time.monotonic(), self._batch(step, policy, dry_run=dry_run)
-            swept, step = await (self.database.aread(batch) if dry_run else self.database.atransact(batch))
-            done += swept
-            if on_progress is not None:
-                on_progress(done)
-            if step is not None and not dry_run:
-                await asyncio.sleep(_pause(begun))
-        return done
+
+        async def run(batch: _Batch) -> _Done:
+            await asyncio.sleep(batch.pause_seconds)
+            door = self.database.aread if dry_run else self.database.atransact
+            return await door(batch.fn, now_us=self.database.clock_us())
+
+        return await arun_batches(self._batches(policy, dry_run, on_progress), run)
 
     def prune_thread(self, thread_id: str, *, keep_last: int = 1, dry_run: bool = False) -> Pruned:
         """Shorten one thread, as `prune` does, and say what was taken away.
@@ -146,19 +151,26 @@ class Sweeps(BaseCheckpointSaver[Any]):
             gone += await self.database.atransact(pruning.prune, named, keep, stored_us=self.database.clock_us())
         return gone
 
-    def _batch(self, step: Step, policy: Policy, *, dry_run: bool) -> Callable[[Tx], tuple[Swept, Step | None]]:
-        now_us = self.database.clock_us()
-        if dry_run:
-            return partial(sweeping.look, step=step, policy=policy, now_us=now_us)
-        return partial(sweeping.sweep, step=step, policy=policy, names=uuid4().hex, now_us=now_us)
+    def _batches(self, policy: Policy, dry_run: bool, on_progress: OnProgress | None) -> Batches[_Batch, _Done, Swept]:
+        """A sweep; behind each batch as long a pause: a lock taken again at once would starve who waits elsewhere."""
+        step: Step | None = sweeping.begin(policy)
+        done, pause_seconds = Swept(), 0.0
+        while step is not None:
+            begun = time.monotonic()
+            if dry_run:
+                fn = partial(sweeping.look, step=step, policy=policy)
+            else:
+                fn = partial(sweeping.sweep, step=step, policy=policy, names=uuid4().hex)
+            swept, step = yield _Batch(fn, pause_seconds)
+            took = time.monotonic() - begun - pause_seconds
+            pause_seconds = 0.0 if dry_run else min(took, _LONGEST_PAUSE_SECONDS)
+            done += swept
+            if on_progress is not None:
+                on_progress(done)
+        return done
 
 
 def _keep(keep_last: int) -> Keep:
     if type(keep_last) is not int or keep_last < 1:
         raise InvalidArgument(f"prune_thread: keep_last is {keep_last!r}; it must be a whole number, 1 or more")
     return Keep(last=keep_last)
-
-
-def _pause(begun: float) -> float:
-    """Seconds: as long as the batch took. A lock that is taken again at once would starve who waits elsewhere."""
-    return min(time.monotonic() - begun, _LONGEST_PAUSE_SECONDS)

@@ -186,7 +186,9 @@ WHERE run = :run AND kind = 'steer' AND consumed_us IS NULL AND entry <= :upto;
 
 -- name: agent_steering_of
 -- sealed: inbox
-SELECT entry, run, kind, value_type, value, attempt_id, requested_us FROM inbox WHERE run = :run AND kind = 'steer' ORDER BY entry;
+SELECT entry, run, kind, value_type, value, attempt_id, requested_us FROM inbox
+WHERE run = :run AND kind = 'steer'
+ORDER BY entry;
 
 -- name: agent_task_activate
 -- Compare-and-set: from ready. One that an older epoch's worker was running is abandoned first.
