@@ -12,7 +12,7 @@ from langgraph_ext.engine.kept import Kept, by_database
 __all__ = ["LastNames", "last_names"]
 
 _MOST = 100_000
-"""So many names are kept for a database: some twenty-five megabytes."""
+"""So many names are kept for a database: some 35 MB."""
 
 
 class LastNames:
