@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Any
 
 from langgraph_ext.testing.effects import EffectLog
-from langgraph_ext.testing.lines import append, whole
-
-if sys.platform != "win32":
-    import fcntl
+from langgraph_ext.testing.lines import alone, append, whole
 
 __all__ = ["CallLog", "LogPath", "ScriptedCall", "calls_of"]
 
@@ -120,7 +116,7 @@ class CallLog:
     def end(self, call: ScriptedCall, outcome: str, error: BaseException | None = None) -> None:
         """Put on record how a call has ended."""
         ended = {"call_id": call.call_id, "outcome": outcome, "error": None if error is None else type(error).__name__}
-        with self._lock:
+        with self._lock, self._alone():
             self._append({"ends": ended})
 
     def calls(self) -> list[ScriptedCall]:
@@ -155,15 +151,6 @@ class CallLog:
         self._kept += [found for line in ended.split(b"\n") if (found := whole(line)) is not None]
         return self._kept
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Hold the file: two processes that ask at once are the first and the second. A dead one lets go of it."""
-        if self.path is None or sys.platform == "win32":
-            yield
-            return
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(file)
+    def _alone(self) -> AbstractContextManager[None]:
+        """Hold the file, if there is one: two processes that ask at once are the first and the second."""
+        return nullcontext() if self.path is None else alone(self.path)

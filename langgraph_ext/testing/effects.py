@@ -12,7 +12,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from langgraph_ext.errors import InvalidArgument
-from langgraph_ext.testing.lines import append, whole
+from langgraph_ext.testing.lines import alone, append, whole
 
 __all__ = ["EffectLog"]
 
@@ -50,7 +50,8 @@ class EffectLog:
             line = json.dumps({"key": key, "facts": facts}).encode()
         except (TypeError, ValueError) as error:
             raise InvalidArgument(f"the facts of effect {key!r} are not JSON: {error}") from error
-        append(self.path, line, f"effect {key!r}")
+        with alone(self.path):
+            append(self.path, line, f"effect {key!r}")
 
     def count(self, key: str) -> int:
         """How often this effect has happened."""

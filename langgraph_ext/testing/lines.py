@@ -5,16 +5,35 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["append", "whole"]
+__all__ = ["alone", "append", "whole"]
+
+
+@contextmanager
+def alone(path: str) -> Iterator[None]:
+    """Hold the file, which is made if it is missing: of two who ask at once, one waits. A dead one lets go of it."""
+    if sys.platform == "win32":
+        yield
+        return
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(file)
 
 
 def append(path: str, line: bytes, what: str) -> None:
     """Add one line at the end of the file, as one write; it is on disk when this returns.
+
+    Who holds the file meanwhile (`alone`) does not take the middle of a line that somebody else is writing for one that
+    was cut short.
 
     Args:
         path: The file; made if it is missing, for its owner alone (mode 0600).
@@ -26,7 +45,6 @@ def append(path: str, line: bytes, what: str) -> None:
     """
     file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        _lock(file)  # else the middle of a line that another process is writing is taken for one that was cut short
         ended = line + b"\n" if _ends_with_a_line(file) else b"\n" + line + b"\n"
         written = os.write(file, ended)
         if written != len(ended):
@@ -34,12 +52,6 @@ def append(path: str, line: bytes, what: str) -> None:
         os.fsync(file)
     finally:
         os.close(file)
-
-
-def _lock(file: int) -> None:
-    """Have nobody else append until the file is closed, or this process is gone."""
-    if sys.platform != "win32":
-        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def whole(line: bytes) -> dict[str, Any] | None:
