@@ -51,6 +51,7 @@ def main(line: int, scenario: Json) -> None:
             function = load(Scenario(**scenario))
         except BaseException as error:  # noqa: BLE001 - told to the other side
             _print(readable(error))
+            _flush()  # who hears of it reads at once what was printed
             _say(mine, {"failed": f"{type(error).__name__}: {error}"})
             return
         load_queries("sqlite")  # what every child would read again

@@ -10,7 +10,8 @@ from langchain_core.messages import HumanMessage, RemoveMessage
 
 from langgraph_ext import AgentGraphEngine, AgentNode, LedgerSaver
 from langgraph_ext.database import Tx
-from langgraph_ext.engine import Compaction, contexts, sent
+from langgraph_ext.engine import Compaction, contexts, windows
+from langgraph_ext.engine.sent import LastSent
 from langgraph_ext.testing import ScriptedChatModel, call, say
 from tests.support.acted import Acts
 from tests.support.apps import CONFIG, graph_of
@@ -164,7 +165,7 @@ def test_a5_a_turn_reads_of_its_history_what_is_new(acts: Acts, forgets: bool, m
 
     monkeypatch.setattr(contexts, "_message_of", counted)
     if forgets:
-        sent._OF.clear()
+        monkeypatch.setattr(windows, "last_sent", lambda database: LastSent())
     chat(acts, app, 10)
     # Read are: what the turn before has added last, the turn's message, its call and result; and what the node returns.
     assert (40 + 1 + 2 + 3 if forgets else 1 + 1 + 2 + 3) == len(read)
