@@ -1,22 +1,20 @@
 """DeltaChannel history: what one channel's ancestors wrote, back to the nearest stored value.
 
 A DeltaChannel stores a value only now and then; LangGraph rebuilds it from the writes of the checkpoints in between.
-The walk follows parents (not ids, so forks contribute only what is on their path), passes through ancestors that prune
-hid, and reads each ancestor once for all channels.
+The walk (ancestors.py) passes through ancestors that prune hid, and reads each ancestor once for all channels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from langgraph.checkpoint.base import DeltaChannelHistory, PendingWrite
 
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.saver import values
+from langgraph_ext.saver.ancestors import Ancestor, pages_above
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.fields import decode_fields
 from langgraph_ext.saver.host import DELTA_COUNTERS
@@ -24,14 +22,10 @@ from langgraph_ext.saver.sealing import Seals, seals_at
 from langgraph_ext.saver.strands import Strands
 from langgraph_ext.saver.writes import LargeWrites, merge, taken_answers
 
-_PAGE, _MOST_IN_PAGE = 16, 256
-"""Ancestors that are read at a time."""
-
 __all__ = ["Step", "histories", "lineage", "unseeded", "walk"]
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One ancestor on the path: what it wrote, and the stored values it ends some channels with."""
 
     calls: list[Row]
@@ -42,7 +36,7 @@ class Step:
 
 
 def walk(tx: Tx, address: Address, channels: Sequence[str]) -> list[Step]:
-    """The ancestors of the checkpoint at `address`, nearest first, as far as any channel still needs them."""
+    """What the ancestors of the checkpoint at `address` have of these channels, nearest first, as far as needed."""
     target = address.checkpoint_id
     if target is None:
         newest = tx.maybe("put_latest", **address.namespace)
@@ -51,83 +45,49 @@ def walk(tx: Tx, address: Address, channels: Sequence[str]) -> list[Step]:
     remaining = set(channels)
     keys = {channel: canonical.encode(channel) for channel in remaining}
     strands = Strands(tx)
-    for page in _pages(tx, address, target):
-        seeds: list[dict[str, tuple[str, bytes]]] = []
-        for checkpoint_id, places in page:
-            named = {channel for channel in remaining if keys[channel] in places}
-            seeds.append(_seeds(tx, address, checkpoint_id, places, named, strands) if named else {})
-            remaining -= seeds[-1].keys()
-            if not remaining:
-                break
-        steps += _steps(tx, address, [checkpoint_id for checkpoint_id, _ in page[: len(seeds)]], seeds, strands)
-        if not remaining:
-            break
+    for page in pages_above(tx, address.namespace, target):
+        for above in page:
+            named = {channel for channel in remaining if keys[channel] in above.places}
+            if not named and not above.calls:
+                continue
+            seeds = _seeds(tx, address, above, named, strands) if named else {}
+            steps.append(_step(tx, address, above, seeds, strands))
+            if seeds:
+                remaining -= seeds.keys()
+                if not remaining:
+                    return steps
     return steps
 
 
 def _seeds(
-    tx: Tx, address: Address, checkpoint_id: str, places: bytes, channels: set[str], strands: Strands
+    tx: Tx, address: Address, above: Ancestor, channels: set[str], strands: Strands
 ) -> dict[str, tuple[str, bytes]]:
     """The values of these channels that a checkpoint has."""
     where, seeds = address.namespace, {}
-    seals = seals_at(tx, where, checkpoint_id)
-    for source, part in values.decode_places(places).items():
+    seals = seals_at(tx, where, above.checkpoint_id)
+    for source, part in values.decode_places(above.places).items():
         for channel in channels.intersection(part):
             place = part[channel]
             if values.is_grown(place):
                 head = values.head_in(channel, place, seals)
                 seeds[channel] = place[1], strands.body(where, channel, place[3], head)
             else:
-                row = tx.one("put_data", **where, checkpoint_id=source or checkpoint_id)
+                row = tx.one("put_data", **where, checkpoint_id=source or above.checkpoint_id)
                 seeds[channel] = values.encoded_value(channel, place, row["data"], seals)
     return seeds
 
 
-def _steps(
-    tx: Tx,
-    address: Address,
-    checkpoint_ids: Sequence[str],
-    seeds: Sequence[Mapping[str, tuple[str, bytes]]],
-    strands: Strands,
-) -> Iterator[Step]:
-    """The steps of checkpoints that follow each other upwards."""
-    where = address.namespace
-    found: dict[str, list[Row]] = {checkpoint_id: [] for checkpoint_id in checkpoint_ids}
-    named = {"checkpoint_id": checkpoint_ids[0], "size": len(checkpoint_ids) - 1}
-    for call in sorted(tx.all("writes_of_lineage", **where, **named), key=itemgetter("seq")):
-        found[call["checkpoint_id"]].append(call)
-    for (checkpoint_id, calls), seed in zip(found.items(), seeds, strict=True):
-        seals = seals_at(tx, where, checkpoint_id)
-        taken, written = taken_answers(tx, address.thread_id, calls), strands.written(where, calls, seals)
-        yield Step(calls, taken, written, seed, seals)
+def _step(tx: Tx, address: Address, above: Ancestor, seeds: Mapping[str, tuple[str, bytes]], strands: Strands) -> Step:
+    calls, where = above.calls, address.namespace
+    seals = seals_at(tx, where, above.checkpoint_id)
+    return Step(calls, taken_answers(tx, address.thread_id, calls), strands.written(where, calls, seals), seeds, seals)
 
 
 def lineage(tx: Tx, address: Address, checkpoint_id: str | None) -> Iterator[tuple[str, values.Places]]:
     """`(id, places)` of the stored ancestors of a checkpoint, nearest first, each once (parents may form a loop)."""
-    for page in _pages(tx, address, checkpoint_id):
-        for above, places in page:
-            yield above, values.decode_places(places)
-
-
-def _pages(tx: Tx, address: Address, checkpoint_id: str | None) -> Iterator[list[tuple[str, bytes]]]:
-    """A lineage, in pages that double, with places as they are stored."""
-    where = address.namespace
-    row = tx.maybe("put_places", **where, checkpoint_id=checkpoint_id) if checkpoint_id else None
-    above: str | None = row["parent_id"] if row else None
-    seen: set[str] = set()
-    size = _PAGE
-    while above is not None and above not in seen:
-        page: list[tuple[str, bytes]] = []
-        rows = tx.all("lineage", **where, checkpoint_id=above, size=size - 1)
-        for row in sorted(rows, key=itemgetter("depth")):
-            if row["checkpoint_id"] in seen:
-                break
-            seen.add(row["checkpoint_id"])
-            page.append((row["checkpoint_id"], row["places"]))
-        if page:
-            yield page
-        above = row["parent_id"] if len(rows) == len(page) == size and row else None
-        size = min(2 * size, _MOST_IN_PAGE)
+    for page in pages_above(tx, address.namespace, checkpoint_id):
+        for above in page:
+            yield above.checkpoint_id, values.decode_places(above.places)
 
 
 def histories(

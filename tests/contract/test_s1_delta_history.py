@@ -70,6 +70,19 @@ def test_s1_the_delta_history_is_that_of_the_reference(store: Driver, reference:
         assert reference.history(config(id=id), CHANNELS) == store.history(config(id=id), CHANNELS)
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3, 8])
+def test_s1_the_delta_history_is_the_same_however_it_is_paged(
+    store: Driver, reference: Driver, monkeypatch: pytest.MonkeyPatch, rows: int
+) -> None:
+    """Pages that end within a checkpoint's calls, or hold other branches only, and those from parent to parent."""
+    for name in ("_ROWS", "_MOST_ROWS", "_CLIMBED", "_MOST_CLIMBED"):
+        monkeypatch.setattr(f"langgraph_ext.saver.ancestors.{name}", rows)
+    ids = grow(store, rows, lambda n: n, size=30)
+    grow(reference, rows, lambda n: n, size=30)
+    for id in ids:
+        assert reference.history(config(id=id), CHANNELS) == store.history(config(id=id), CHANNELS)
+
+
 def test_s1_the_delta_history_ends_at_each_channels_own_seed(store: Driver) -> None:
     """One channel stops at its snapshot, the other goes on to the root; the seed's own writes still count."""
     store.save(cid(1), {"plain": "old"})
