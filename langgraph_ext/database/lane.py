@@ -31,6 +31,7 @@ from langgraph_ext.database.appends import Append
 from langgraph_ext.database.company import Company, Crowd
 from langgraph_ext.database.forks import Ancestry
 from langgraph_ext.database.loops import Answer, tell
+from langgraph_ext.database.room import Room
 from langgraph_ext.database.sealing import Sealer
 from langgraph_ext.database.tx import Tx
 from langgraph_ext.errors import StoreError
@@ -139,7 +140,7 @@ class Lane:
         self._wake: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._told = False
         """Whether the writer thread was woken and has not looked yet."""
-        self._room: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+        self._room: WeakKeyDictionary[asyncio.AbstractEventLoop, Room] = WeakKeyDictionary()
 
     def submit(
         self,
@@ -187,14 +188,14 @@ class Lane:
         async with self.room():
             return await self.queue(fn)
 
-    def room(self) -> asyncio.Semaphore:
+    def room(self) -> Room:
         """The running loop's places in the queue: a coroutine holds one, by `async with`, until it is answered."""
         loop = asyncio.get_running_loop()
         self.check()
         room = self._room.get(loop)
         if room is None:
             with self._mutex:
-                room = self._room.setdefault(loop, asyncio.Semaphore(_OUTSTANDING))
+                room = self._room.setdefault(loop, Room(_OUTSTANDING))
         return room
 
     def queue(self, fn: Callable[[Tx], Any] | None, append: Append | None = None) -> asyncio.Future[Any]:

@@ -91,7 +91,10 @@ class Writing(Attaching, Settling):
                     )
             finally:
                 entry.leave()
-            async with self._asettling(staged, address):
+            if staged:
+                async with self._asettling(staged, address):
+                    stored = await committed
+            else:
                 stored = await committed
             if stored is None:
                 store = partial(task_writes.store, written=written, early=self.early, again=True)
