@@ -254,8 +254,10 @@ class EncryptionError(StoreError):
 
     Codes: `encrypted` (the database is, and no key was given), `not_encrypted` (a key was given, and the database is
     plain), `key_missing` (something was sealed with a key that was not given), `key_wrong` (a key of that name is
-    another one), `row_plaintext` (a row is plain where all are sealed), `row_forged` (a row was changed, moved, or
-    sealed with another key), `reencrypt_unfinished` (a plain database is being encrypted, which somebody has to end).
+    another one), `key_in_use` (others go on sealing with another key than the one that all is sealed anew with; what
+    was sealed by then stays), `row_plaintext` (a row is plain where all are sealed), `row_forged` (a row was changed,
+    moved, or sealed with another key), `reencrypt_unfinished` (a plain database is being encrypted, which somebody has
+    to end).
     """
 
     code = "encryption"

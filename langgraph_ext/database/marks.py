@@ -3,7 +3,8 @@
     no key has ever sealed     the database is plain: who gives keys is refused, unless it is empty
     some have                  who gives none is refused; who gives another one of that name, too
 
-A mark holds the name of a key and some bytes that it has sealed. Neither tells anything of the key.
+A mark holds the name of a key and some bytes that it has sealed. Neither tells anything of the key. Marks are in the
+order in which their keys have last become current (`added_us`; migration 0021 says less of it).
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import Literal
 
 from langgraph_ext.database.migrations import all_migrations
 from langgraph_ext.database.sealing import Sealer, name_place
-from langgraph_ext.database.tx import Tx
+from langgraph_ext.database.tx import Row, Tx
 from langgraph_ext.errors import EncryptionError
 
-__all__ = ["Keys", "check_keys", "mark"]
+__all__ = ["Keys", "check_keys", "is_plain_for_good", "mark"]
 
 Keys = Literal["exactly", "either", "converts"]
 
@@ -47,10 +48,9 @@ def check_keys(tx: Tx, sealer: Sealer | None, path: str, *, keys: Keys, now_us: 
     about: dict[str, object] = {"path": path, "keys": [row["name"] for row in rows]}
     if sealer is None or sealer.locked:
         if rows and sealer is None:
-            names = ", ".join(repr(row["name"]) for row in rows)
             raise EncryptionError(
-                f"database {path!r} is encrypted (keys: {names}), and no key was given; give them: encryption=…, or, "
-                "on the command line, the environment variable LANGGRAPH_EXT_KEYS",
+                f"database {path!r} is encrypted (keys: {_names(rows)}), and no key was given; give them: encryption=…,"
+                " or, on the command line, the environment variable LANGGRAPH_EXT_KEYS",
                 code="encrypted",
                 details=about,
             )
@@ -73,10 +73,9 @@ def check_keys(tx: Tx, sealer: Sealer | None, path: str, *, keys: Keys, now_us: 
     known = [row for row in rows if row["name"] in sealer.names]
     begun = any(row["converting"] for row in rows)  # which of its rows are plain, only all of its keys can tell
     if rows and (not known or (begun and len(known) < len(rows))):
-        names = ", ".join(repr(row["name"]) for row in rows)
         lack = "not all of these keys were" if known else "none of these keys was"
         raise EncryptionError(
-            f"database {path!r} was encrypted with {names}, and {lack} given; give them with the new one",
+            f"database {path!r} was encrypted with {_names(rows)}, and {lack} given; give them with the new one",
             code="key_missing",
             details=about,
         )
@@ -84,9 +83,39 @@ def check_keys(tx: Tx, sealer: Sealer | None, path: str, *, keys: Keys, now_us: 
         _refuse_another(sealer, row["name"], row["proof"], path)
     if keys == "either":  # somebody looks in from outside: what he writes, those must read who use it
         sealer.seal_with(known[-1]["name"])
-    elif sealer.current not in {row["name"] for row in rows}:
-        mark(tx, sealer, converting=converts and (not rows or any(row["converting"] for row in rows)), now_us=now_us)
+    else:
+        _make_newest(tx, sealer, rows, converting=begun or (converts and not rows), now_us=now_us)
     return True
+
+
+def _make_newest(tx: Tx, sealer: Sealer, rows: list[Row], *, converting: bool, now_us: int) -> None:
+    """Have the mark of the key that seals be the last one; nothing is written if it is."""
+    marked = [row["name"] for row in rows]
+    now_us = max(now_us, rows[-1]["added_us"] + 1) if rows else now_us  # a clock may go back; the order must not
+    if sealer.current not in marked:
+        mark(tx, sealer, converting=converting, now_us=now_us)
+    elif sealer.current != marked[-1] and not converting:
+        tx.run("encryption_key_use", name=sealer.current, now_us=now_us)
+
+
+def is_plain_for_good(tx: Tx, path: str) -> bool:
+    """Whether a database that was opened as a plain one holds something: then nobody encrypts it while it is open.
+
+    Raises:
+        EncryptionError: It was empty, and somebody else has encrypted it since (`encrypted`).
+    """
+    if rows := tx.all("encryption_keys"):
+        raise EncryptionError(
+            f"database {path!r} was empty and plain when it was opened here, and has been encrypted since (keys: "
+            f"{_names(rows)}); open it anew, with its keys",
+            code="encrypted",
+            details={"path": path, "keys": [row["name"] for row in rows]},
+        )
+    return not tx.one("database_is_empty")["is_empty"]
+
+
+def _names(rows: list[Row]) -> str:
+    return ", ".join(repr(row["name"]) for row in rows)
 
 
 def _refuse_another(sealer: Sealer, name: str, proof: bytes, path: str) -> None:

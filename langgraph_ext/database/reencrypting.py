@@ -21,7 +21,17 @@ from langgraph_ext.database.sealed_tx import open_column, seal_column
 from langgraph_ext.database.sealing import Sealer
 from langgraph_ext.database.tx import Row, Tx
 
-__all__ = ["OWN_TABLES", "Step", "compact", "count_rows", "is_current", "refuse_company", "reseal_rows", "resealed"]
+__all__ = [
+    "OWN_TABLES",
+    "Step",
+    "compact",
+    "count_rows",
+    "is_current",
+    "last_rows",
+    "refuse_company",
+    "reseal_rows",
+    "resealed",
+]
 
 OWN_TABLES = tuple(name for name in TABLES if name not in ("checkpoint", "event"))
 """Those that are gone over here."""
@@ -38,13 +48,20 @@ class Step(NamedTuple):
     """The number of the last one; None: there were no more."""
 
 
-def reseal_rows(tx: Tx, table: str, after: int, *, size: int, converting: bool) -> Step:
+def last_rows(tx: Tx) -> dict[str, int]:
+    """Of each of `OWN_TABLES` the number of its last row; 0 if it has none."""
+    lasts = ", ".join(f"(SELECT coalesce(max(rowid), 0) FROM {table})" for table in OWN_TABLES)  # noqa: S608
+    return dict(zip(OWN_TABLES, tx._execute(f"SELECT {lasts}", {}).fetchone(), strict=True))
+
+
+def reseal_rows(tx: Tx, table: str, after: int, upto: int, *, size: int, converting: bool) -> Step:
     """Seal anew the next rows of a table.
 
     Args:
         tx: The open transaction.
         table: One of `OWN_TABLES`.
         after: The number of the last row that was looked at.
+        upto: The number of the last row to look at.
         size: At most so many.
         converting: Whether what is plain is to be sealed; else it is refused.
 
@@ -53,9 +70,11 @@ def reseal_rows(tx: Tx, table: str, after: int, *, size: int, converting: bool) 
     """
     key, columns = TABLES[table]
     names = ", ".join(dict.fromkeys((*key, *columns)))
-    found = f"SELECT rowid AS at, {names} FROM {table} WHERE rowid > :after ORDER BY rowid LIMIT :size"  # noqa: S608 - names of ours
+    found = (
+        f"SELECT rowid AS at, {names} FROM {table} WHERE rowid > :after AND rowid <= :upto ORDER BY rowid LIMIT :size"  # noqa: S608 - names of ours
+    )
     put = f"UPDATE {table} SET {', '.join(f'{name} = :{name}' for name in columns)} WHERE rowid = :at"  # noqa: S608
-    rows = tx._execute(found, {"after": after, "size": size}).fetchall()
+    rows = tx._execute(found, {"after": after, "upto": upto, "size": size}).fetchall()
     changed = 0
     for row in rows:
         new = _resealed_row(tx, table, key, columns, row, converting)

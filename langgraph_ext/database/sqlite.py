@@ -19,7 +19,7 @@ from langgraph_ext.database import wal
 from langgraph_ext.database.appends import Append, joinable, joined, values_of
 from langgraph_ext.database.connection import IN_MEMORY, Fsync, WriteConnection, patiently, prepare_file, translate
 from langgraph_ext.database.lane import Queued
-from langgraph_ext.database.marks import Keys, check_keys
+from langgraph_ext.database.marks import Keys, check_keys, is_plain_for_good
 from langgraph_ext.database.migrations import check, migrate
 from langgraph_ext.database.readers import Readers
 from langgraph_ext.database.sealed_tx import SealedTx
@@ -72,6 +72,9 @@ class SqliteBackend:
         self.sealer = sealer
         """What payloads are sealed with; None if the database is plain."""
         self._keys = keys
+        self._looks_for_marks = False
+        """Whether it is plain and was empty: somebody else may encrypt it while it is open here. Until it holds
+        something, each group, and each read, looks first."""
         self._readers = Readers(lambda: self.path, tx=self._tx)
 
     @property
@@ -100,10 +103,12 @@ class SqliteBackend:
             connection = self._connection or self._open()
             if self.sealer is not None and self.sealer.locked and any(call.fn for call in group):
                 raise locked()
-            if self._run_at_once(connection, group):
+            if not self._looks_for_marks and self._run_at_once(connection, group):
                 return
             if any(call.fn for call in group):
                 connection.begin()
+                if self._looks_for_marks:
+                    self._look_for_marks(Tx(connection.execute, self._queries()))
                 self._run(connection, group)
             else:
                 self._settle(group, [(None, None)] * len(group))
@@ -224,12 +229,18 @@ class SqliteBackend:
         now_us = self._clock_us()
         tx = Tx(connection.execute, self._queries())
         if self.sealer is None:  # writes nothing
-            check_keys(tx, None, self.path, keys="exactly", now_us=now_us)
-            return
-        connection.begin()
+            connection.execute("BEGIN")
+        else:
+            connection.begin()
         if not check_keys(tx, self.sealer, self.path, keys=self._keys, now_us=now_us):
             self.sealer = None  # there is nothing to be locked
+            if self.path != IN_MEMORY:
+                self._look_for_marks(tx)
         connection.commit()
+
+    def _look_for_marks(self, tx: Tx) -> None:
+        """Refuse a database that others have encrypted; once it holds something plain, nobody can any more."""
+        self._looks_for_marks = not is_plain_for_good(tx, self.path)
 
     def _tx(
         self,
@@ -245,7 +256,11 @@ class SqliteBackend:
 
     def read(self, fn: Callable[[Tx], Any]) -> Any:
         """Run `fn(tx)` on one snapshot, on a connection that cannot write."""
-        return self._readers.read(fn)
+        return self._readers.read(partial(self._unencrypted, fn) if self._looks_for_marks else fn)
+
+    def _unencrypted(self, fn: Callable[[Tx], Any], tx: Tx) -> Any:
+        self._look_for_marks(tx)
+        return fn(tx)
 
     def close(self) -> None:
         """Close the write connection, and the readers as they come back."""

@@ -1,8 +1,9 @@
 """Reencrypting a database: all that was sealed with older keys, or not at all, is sealed with the current one.
 
-It goes over all rows in small transactions, and keeps no state: asked again, it passes over what is done. While a plain
-database is being encrypted nothing else may use it, as some rows are plain then; a mark says so. Its file is written
-anew before that mark goes, so that nothing plain is left in it. Old keys can be changed while graphs run.
+It goes over all rows in small transactions, and keeps no state: asked again, it leaves alone what is done. It does so
+until there is nothing to do, a few times at most: if there always is something, others seal with another key. While a
+plain database is being encrypted nothing else may use it, as some rows are plain then; a mark says so. Its file is
+written anew before that mark goes, so that nothing plain is left in it. Old keys can be changed while graphs run.
 """
 
 from __future__ import annotations
@@ -17,17 +18,18 @@ from langgraph_ext import canonical
 from langgraph_ext.database import LOCKED, Encryption, Row, Sealer, Tx, open_database
 from langgraph_ext.database.encryption import Cipher
 from langgraph_ext.database.reencrypting import (
-    OWN_TABLES,
     Step,
     compact,
     count_rows,
     is_current,
+    last_rows,
     refuse_company,
     reseal_rows,
     resealed,
 )
 from langgraph_ext.database.sealed_columns import TABLES, Named
 from langgraph_ext.database.sealed_json import metadata_inner
+from langgraph_ext.errors import EncryptionError
 from langgraph_ext.saver import strands, values
 from langgraph_ext.saver.batches import Batches, run_batches
 from langgraph_ext.saver.copying import put_sealed_again
@@ -40,6 +42,9 @@ _ROWS = 64
 """Rows of a step; of a kind that may be large, fewer."""
 
 _FEW = 16
+
+_PASSES = 4
+"""Most passes over all rows. The second one finds what was sealed during the first by who had not heard of the key."""
 
 _LOG, _PIECES = "checkpoint_log", "strand_piece"
 
@@ -59,23 +64,30 @@ class Reencrypted:
     """That were sealed with the current key."""
 
 
-Steps = Batches[Callable[[Tx], Step], Step, Reencrypted]
+Steps = Batches[Callable[[Tx], Any], Any, Reencrypted]
 
 
 def steps(on_progress: OnRows | None, *, converting: bool = False) -> Steps:
-    """Everything, once and again until there is nothing to do; then the keys that nothing needs are forgotten."""
+    """Everything, once and again until there is nothing to do; then the keys that nothing needs are forgotten.
+
+    Raises:
+        EncryptionError: There is always more to do: others seal with another key (`key_in_use`).
+    """
     rows = changed = 0
-    while True:
+    for _ in range(_PASSES):
         before = changed
-        for table in (*OWN_TABLES, _PIECES, _LOG):
+        lasts: dict[str, int] = yield _last_rows
+        for table, upto in lasts.items():
             after: int | None = 0
             while after is not None:
-                done = yield partial(_step, table=table, after=after, converting=converting)
+                done: Step = yield partial(_step, table=table, after=after, upto=upto, converting=converting)
                 rows, changed, after = rows + done.seen, changed + done.changed, done.last
                 if on_progress is not None:
                     on_progress(rows)
         if changed == before:
             break
+    else:
+        yield partial(_refuse_others, changed=changed)
     if not converting:
         yield _forget_keys
     return Reencrypted(rows=rows, changed=changed)
@@ -100,7 +112,8 @@ def encrypt_database(
 
     Raises:
         StoreError: As `open_database`; `store_busy` if a plain one is open anywhere else.
-        EncryptionError: Something that is encrypted does not open.
+        EncryptionError: Something that is encrypted does not open, or others go on sealing with another key
+            (`key_in_use`; what was sealed stays).
     """
     _refuse_company(url)
     database = open_database(url, encryption=encryption, create=False, keys="converts")
@@ -143,18 +156,36 @@ def _converted(tx: Tx) -> None:
     tx.run("encryption_converted")
 
 
-def _forget_keys(tx: Tx) -> Step:
-    assert tx.sealer is not None, "it was opened with keys"
-    tx.run("encryption_key_forget", current=tx.sealer.current)
-    return Step(0, 0, None)
+def _forget_keys(tx: Tx) -> None:
+    tx.run("encryption_key_forget", current=_sealer(tx).current)
 
 
-def _step(tx: Tx, *, table: str, after: int, converting: bool) -> Step:
+def _last_rows(tx: Tx) -> dict[str, int]:
+    """The tables, in the order in which they are gone over, and where each ends now."""
+    last = tx.one("last_sealed")
+    return {**last_rows(tx), _PIECES: last["piece"], _LOG: last["log"]}
+
+
+def _refuse_others(tx: Tx, *, changed: int) -> None:
+    current = _sealer(tx).current
+    names = [row["name"] for row in tx.all("encryption_keys") if row["name"] != current]
+    marked = f"({', '.join(map(repr, names))})" if names else "(none that is marked)"
+    raise EncryptionError(
+        f"{changed} rows were sealed with {current!r}, and others go on sealing with another key {marked}; make "
+        f"{current!r} the current key in every process, keep the old keys meanwhile, and ask again",
+        code="key_in_use",
+        details={"current": current, "keys": names, "changed": changed},
+    )
+
+
+def _step(tx: Tx, *, table: str, after: int, upto: int, converting: bool) -> Step:
     if table == _LOG:
-        return _reseal(tx.all("log_sealed", after=after, size=_FEW), "seq", partial(_reseal_log, tx, converting))
+        rows = tx.all("log_sealed", after=after, upto=upto, size=_FEW)
+        return _reseal(rows, "seq", partial(_reseal_log, tx, converting))
     if table == _PIECES:
-        return _reseal(tx.all("pieces_sealed", after=after, size=_FEW), "piece", partial(_reseal_piece, tx, converting))
-    return reseal_rows(tx, table, after, size=_ROWS, converting=converting)
+        rows = tx.all("pieces_sealed", after=after, upto=upto, size=_FEW)
+        return _reseal(rows, "piece", partial(_reseal_piece, tx, converting))
+    return reseal_rows(tx, table, after, upto, size=_ROWS, converting=converting)
 
 
 def _reseal(rows: list[Row], number: str, reseal: Callable[[Row], bool]) -> Step:

@@ -372,7 +372,8 @@ class LedgerSaver(Removal, Sweeps, Putting, Writing, Closing):
             on_progress: Called after each step with how many rows were looked at.
 
         Raises:
-            EncryptionError: Something does not open, or no keys were given (`not_encrypted`).
+            EncryptionError: Something does not open, no keys were given (`not_encrypted`), or others go on sealing with
+                another key (`key_in_use`; what was sealed stays).
         """
         return run_batches(self._steps(on_progress), self.database.transact)
 

@@ -11,20 +11,16 @@ from typing import Any
 
 import pytest
 
-from langgraph_ext import Encryption, LedgerSaver, RunLedger, canonical
-from langgraph_ext.database import LOCKED, open_database
-from langgraph_ext.errors import EncryptionError, InvalidArgument, StoreError
-from langgraph_ext.saver import encrypt_database
+from langgraph_ext import LedgerSaver, canonical
+from langgraph_ext.errors import EncryptionError, StoreError
 from langgraph_ext.saver.sealing import frame, frames_in
-from tests.support.apps import CONFIG, asks, line
 from tests.support.build import cid, config, metadata
-from tests.support.ciphers import CONVENTIONS, KEYS, NEWER, Box, Witness
+from tests.support.ciphers import CONVENTIONS, KEYS, NEWER, Witness
 from tests.support.driver import Driver
 from tests.support.growing import bytes_stored
+from tests.support.sealed import MARK, bytes_of, everything, fill, letters
 
 Forms = Callable[[Any], Driver]
-
-MARK = "BREADCRUMB"
 
 
 @pytest.fixture
@@ -36,44 +32,6 @@ def path(tmp_path: Path) -> Path:
 def options(request: pytest.FixtureRequest) -> dict[str, Any]:
     """Each way of saying that a saver encrypts."""
     return CONVENTIONS[request.param]
-
-
-def letters(n: int) -> list[str]:
-    """A large value; a longer one goes on with it."""
-    return [f"{MARK} {number} " * 12 for number in range(n)]
-
-
-def fill(driver: Driver, threads: tuple[str, ...] = ("t", "u"), steps: int = 3) -> None:
-    """Two threads with two namespaces each: small values, a large one that grows, empty ones, and writes."""
-    for thread in threads:
-        for ns in ("", "sub:1"):
-            for n in range(steps):
-                held = {
-                    "a": f"{MARK}{n}",
-                    "b": f"{MARK}{n}",
-                    "nothing": None,
-                    "none": None,
-                    "long": letters(20 + 4 * n),
-                }
-                held["kept"] = MARK
-                versions = {"a": n + 1, "b": n + 1, "nothing": 1, "none": n + 1, "long": n + 1, "kept": 1}
-                new = versions if n == 0 else {name: versions[name] for name in ("a", "b", "none", "long")}
-                parent = cid(n - 1) if n else None
-                meta = metadata(n, tag=f"{MARK}{n}", even=n % 2 == 0)
-                driver.save(cid(n), held, versions, thread=thread, ns=ns, parent=parent, new=new, meta=meta)
-                for task in ("one", "two"):
-                    batch = [("a", f"{MARK}{n}"), ("b", None), ("a", f"{MARK}{n}"), ("b", f"{MARK}{n}")]
-                    driver.put_writes(config(thread, ns, cid(n)), batch, task)
-            driver.put_writes(config(thread, ns, cid(steps - 1)), [("long", letters(40))], "long")
-
-
-def everything(saver: LedgerSaver, **more: Any) -> list[Any]:
-    found = [(t.config, t.checkpoint, t.metadata, t.pending_writes) for t in saver.list(None, **more)]
-    return found + [(t.config, t.checkpoint, t.metadata) for t in saver.list(config("t", ""), **more)]
-
-
-def bytes_of(path: Path) -> bytes:
-    return b"".join(each.read_bytes() for each in path.parent.glob(f"{path.name}*"))
 
 
 # -- what is there
@@ -419,180 +377,6 @@ def test_s6_a_row_of_a_foreign_thread_is_not_copied(there: tuple[Path, dict[str,
         assert driver.get_tuple(config("v")) is None
 
 
-# -- keys
-
-
-def test_s6_an_encrypted_database_is_refused_without_keys(path: Path, options: dict[str, Any]) -> None:
-    """By the saver, the ledger and the engine's door; and a plain one is refused with keys."""
-    with LedgerSaver(path, **options) as saver:
-        fill(Driver(saver, "sync", None))  # type: ignore[arg-type]
-    for opened in (LedgerSaver(path), RunLedger(path)):
-        with opened, pytest.raises(EncryptionError, match="is encrypted") as refused:
-            opened.database.read(lambda tx: None)
-        assert "encrypted" == refused.value.code
-    plain = path.with_name("plain.db")
-    with LedgerSaver(plain) as saver:
-        fill(Driver(saver, "sync", None))  # type: ignore[arg-type]
-    with LedgerSaver(plain, **options) as saver, pytest.raises(EncryptionError, match="reencrypt") as refused:
-        saver.get_tuple(config("t"))
-    assert "not_encrypted" == refused.value.code
-    assert MARK.encode() in bytes_of(plain)
-
-
-def test_s6_another_key_of_the_same_name_is_refused_before_anything_is_written(path: Path) -> None:
-    with LedgerSaver(path, encryption=KEYS) as saver:
-        fill(Driver(saver, "sync", None))  # type: ignore[arg-type]
-    before = path.read_bytes()
-    wrong = [
-        ({"2025": b"x" * 32}, "another key '2025'", "key_wrong"),
-        ({"1": b"x" * 32}, "none of these", "key_missing"),
-    ]
-    for keys, says, code in wrong:
-        saver = LedgerSaver(path, encryption=Encryption(keys))
-        with saver, pytest.raises(EncryptionError, match=says) as refused:
-            saver.setup()
-        assert code == refused.value.code
-    with LedgerSaver(path, encryption=Box()) as saver, pytest.raises(EncryptionError, match="key_missing"):
-        saver.setup()
-    assert before == path.read_bytes()
-
-
-def test_s6_old_keys_read_and_the_current_one_writes(path: Path, forms: Forms) -> None:
-    """A value that only a key opens that is not given is refused by name; all others are read."""
-    with LedgerSaver(path, encryption=KEYS) as saver:
-        fill(forms(saver), ("t",))
-    with LedgerSaver(path, encryption=NEWER) as saver:
-        fill(forms(saver), ("u",))
-        assert 12 == len(forms(saver).list(None))
-    only_new = Encryption({"2026": NEWER.keys["2026"]})
-    with LedgerSaver(path, encryption=only_new) as saver:
-        driver = forms(saver)
-        assert driver.get_tuple(config("u")) is not None
-        with pytest.raises(EncryptionError) as refused:
-            driver.get_tuple(config("t"))
-    assert ("key_missing", "t") == (refused.value.code, refused.value.details["thread_id"])
-
-
-def test_s6_reencrypt_walks_the_rest_and_the_old_key_may_go(path: Path, options: dict[str, Any], forms: Forms) -> None:
-    """From any cipher to any key; all reads as before, and so it does when it has grown."""
-    with LedgerSaver(path, **options) as saver:
-        fill(forms(saver))
-        before = everything(saver)
-    cipher = options.get("encryption") or options["serde"].cipher
-    both = NEWER if cipher is KEYS else Encryption({"2026": NEWER.keys["2026"]}, formerly=cipher)
-    told: list[int] = []
-    with LedgerSaver(path, encryption=both) as saver:
-        driver = forms(saver)
-        first = driver.call("reencrypt", on_progress=told.append)
-        again = driver.call("reencrypt")
-        assert first.changed > 30
-        assert (0, first.rows // 2) == (again.changed, again.rows)
-        assert told == sorted(told)
-        assert told[-1] == first.rows
-        assert before == everything(saver)
-    with LedgerSaver(path, encryption=Encryption({"2026": NEWER.keys["2026"]})) as saver:
-        assert before == everything(saver)
-        forms(saver).save(cid(3), {"long": letters(60)}, {"long": 9}, parent=cid(2))
-        assert {"long": letters(60)} == saver.get_tuple(config("t")).checkpoint["channel_values"]  # type: ignore[union-attr]
-
-
-def test_s6_a_plain_database_is_encrypted_and_nothing_plain_is_left(path: Path, options: dict[str, Any]) -> None:
-    """Not in the file, nor in its log; while that goes on, nobody else opens it."""
-    cipher = options.get("encryption") or options["serde"].cipher
-    with LedgerSaver(path) as saver:
-        fill(Driver(saver, "sync", None))  # type: ignore[arg-type]
-        before = everything(saver)
-        fill(Driver(saver, "sync", None), ("gone",), steps=30)  # type: ignore[arg-type]
-        saver.delete_thread("gone")  # its pages are free, and hold what they held
-    assert MARK.encode() in bytes_of(path)
-    half = open_database(path, encryption=cipher, keys="converts")
-    half.open()
-    half.close()
-    with LedgerSaver(path, encryption=cipher) as saver, pytest.raises(EncryptionError) as refused:
-        saver.setup()
-    assert "reencrypt_unfinished" == refused.value.code
-    with LedgerSaver(path) as saver, pytest.raises(EncryptionError, match="encrypted"):
-        saver.setup()
-
-    done = encrypt_database(path, cipher)
-
-    assert done.changed > 30
-    assert MARK.encode() not in bytes_of(path)
-    with LedgerSaver(path, encryption=cipher) as saver:
-        assert before == everything(saver)
-        assert [] == saver.ledger.verify()
-    assert 0 == encrypt_database(path, cipher).changed
-
-
-def test_s6_nothing_plain_is_left_of_a_short_edit(path: Path, options: dict[str, Any], forms: Forms) -> None:
-    """A plain database keeps a few bytes of it beside the rest."""
-    cipher = options.get("encryption") or options["serde"].cipher
-    held = [f"{n} " * 40 for n in range(200)]
-    with LedgerSaver(path) as saver:
-        driver = forms(saver)
-        driver.save(cid(0), {"long": held}, {"long": 1})
-        held[100] = held[100][:20] + MARK + held[100][20:]
-        driver.save(cid(1), {"long": held}, {"long": 2}, parent=cid(0))
-        driver.save(cid(2), {"long": held}, {"long": 2}, parent=cid(1), new={})
-        driver.put_writes(config("t", "", cid(2)), [("long", [*held[:50], MARK, *held[50:]])], "task")
-        before = everything(saver)
-        assert MARK.encode().hex().encode() in bytes_of(path)
-    encrypt_database(path, cipher)
-    assert MARK.encode() not in bytes_of(path)
-    assert MARK.encode().hex().encode() not in bytes_of(path)
-    with LedgerSaver(path, **options) as saver:
-        assert before == everything(saver)
-        forms(saver).save(cid(3), {"long": [*held, "more"]}, {"long": 3}, parent=cid(2))
-        saver.prune(["t"])
-        assert [*held, "more"] == saver.get_tuple(config("t")).checkpoint["channel_values"]["long"]  # type: ignore[union-attr]
-
-
-def test_s6_a_database_that_somebody_has_open_is_not_encrypted(path: Path, forms: Forms) -> None:
-    """He would go on writing in the plain; and while somebody reads, the log keeps what is plain."""
-    with LedgerSaver(path) as saver:
-        fill(forms(saver))
-        before = everything(saver)
-        with pytest.raises(StoreError) as refused:
-            encrypt_database(path, KEYS)
-        assert "store_busy" == refused.value.code
-        assert before == everything(saver)
-    with closing(sqlite3.connect(path)) as reader:
-        reader.execute("BEGIN")
-        assert reader.execute("SELECT count(*) FROM checkpoint_log").fetchone()[0]
-        with pytest.raises(StoreError):
-            encrypt_database(path, KEYS)
-    with LedgerSaver(path) as saver:
-        assert before == everything(saver)
-    assert encrypt_database(path, KEYS).changed
-
-
-def test_s6_what_is_plain_may_begin_as_if_it_were_sealed(path: Path) -> None:
-    """Such as the id of a person, which is base64 by chance."""
-    person = "5a" * 16
-    with LedgerSaver(path) as saver:
-        app = line(saver, asks=asks("well?"))
-        app.invoke({"log": []}, CONFIG)
-        (question,) = saver.ledger.interrupts(pending=True)
-        saver.ledger.answer({question.interrupt_id: "yes"}, by=person)
-    assert encrypt_database(path, KEYS).changed
-    with RunLedger(path, encryption=KEYS) as ledger:
-        assert [person] == [each.answered_by for each in ledger.interrupts()]
-
-
-def test_s6_who_goes_on_with_encrypting_needs_all_of_its_keys(path: Path) -> None:
-    """By them it is known what is still plain."""
-    with LedgerSaver(path) as saver:
-        fill(Driver(saver, "sync", None))  # type: ignore[arg-type]
-    for keys in (KEYS, NEWER):
-        half = open_database(path, encryption=keys, keys="converts")
-        half.open()
-        half.close()
-    with pytest.raises(EncryptionError, match="not all of these") as refused:
-        encrypt_database(path, KEYS)
-    assert "key_missing" == refused.value.code
-    assert encrypt_database(path, NEWER).changed
-
-
 def test_s6_reencrypt_refuses_what_was_forged(path: Path, forms: Forms) -> None:
     """It does not seal for good what it cannot open, nor what is plain."""
     for name, (how, what) in PLAIN.items():
@@ -604,33 +388,3 @@ def test_s6_reencrypt_refuses_what_was_forged(path: Path, forms: Forms) -> None:
             forms(saver).call("reencrypt")
         if what != "value" or name == "a value":
             assert ("row_plaintext", what) == (refused.value.code, refused.value.details["what"])  # type: ignore[attr-defined]
-
-
-def test_s6_who_has_no_key_may_look_and_changes_nothing(path: Path) -> None:
-    """Ids, states and counts; payloads are said to be encrypted."""
-    with LedgerSaver(path, encryption=KEYS) as saver:
-        fill(Driver(saver, "sync", None))  # type: ignore[arg-type]
-    with RunLedger(path, encryption=LOCKED) as ledger:
-        assert [] == ledger.runs(status="failed")
-        with pytest.raises(EncryptionError, match="only be looked at") as refused:
-            ledger.database.transact(lambda tx: None)
-    assert "encrypted" == refused.value.code
-
-
-def test_s6_a_saver_needs_keys(path: Path) -> None:
-    """Without, it would take what it cannot open for what is broken."""
-    with pytest.raises(InvalidArgument, match="LOCKED"):
-        LedgerSaver(path, encryption=LOCKED)  # type: ignore[arg-type]
-    assert not path.exists()
-
-
-def test_s6_one_of_the_ways_to_say_it_is_enough(path: Path) -> None:
-    with pytest.raises(InvalidArgument, match="one of the two"):
-        LedgerSaver(path, encryption=KEYS, serde=CONVENTIONS["langgraph"]["serde"])
-    for wrong in ("key", 7, b"k" * 32, Box):
-        with pytest.raises(InvalidArgument, match="Encryption"):
-            LedgerSaver(path, encryption=wrong)  # type: ignore[arg-type]
-    database = open_database(path)
-    with pytest.raises(InvalidArgument, match="open_database"):
-        LedgerSaver(database, encryption=KEYS)
-    assert not path.exists()

@@ -1,13 +1,21 @@
 -- Queries of the keys that a database is encrypted with (see migrations/0021_encryption.sql).
+--
+-- added_us   since when it is, or was, the one that seals: an older key that is made current again is the newest again
 
 -- name: encryption_keys
-SELECT name, proof, converting FROM encryption_key ORDER BY added_us, name;
+-- The newest last.
+SELECT name, proof, converting, added_us FROM encryption_key ORDER BY added_us, name;
 
 -- name: encryption_key_add
 INSERT INTO encryption_key (name, proof, converting, added_us) VALUES (:name, :proof, :converting, :now_us);
 
+-- name: encryption_key_use
+UPDATE encryption_key SET added_us = :now_us WHERE name = :name;
+
 -- name: encryption_key_forget
-DELETE FROM encryption_key WHERE name <> :current;
+-- Nothing, if another one has become the newest meanwhile: who uses that one may have sealed with any of them since.
+DELETE FROM encryption_key
+WHERE name <> :current AND :current = (SELECT name FROM encryption_key ORDER BY added_us DESC, name DESC LIMIT 1);
 
 -- name: encryption_converted
 UPDATE encryption_key SET converting = 0;
@@ -20,9 +28,15 @@ UPDATE migration SET oldest_reader = :version WHERE number = :version AND oldest
 -- Rows of the log as they are stored.
 SELECT
     seq, listed, thread_id, checkpoint_ns, checkpoint_id, task_id, event, details, stored_us, metadata, places, body, data
-FROM checkpoint_log WHERE seq > :after
+FROM checkpoint_log WHERE seq > :after AND seq <= :upto
 ORDER BY seq
 LIMIT :size;
+
+-- name: last_sealed
+-- Where a pass over them ends: what others add meanwhile is the next one's.
+SELECT
+    (SELECT coalesce(max(seq), 0) FROM checkpoint_log) AS log,
+    (SELECT coalesce(max(piece), 0) FROM strand_piece) AS piece;
 
 -- name: log_and_pieces
 SELECT (SELECT count(*) FROM checkpoint_log) + (SELECT count(*) FROM strand_piece) AS number;
@@ -35,7 +49,7 @@ WHERE seq = :seq;
 -- Pieces of strands as they are stored.
 SELECT piece, data, size, thread_id, checkpoint_ns, channel
 FROM strand_piece JOIN strand ON strand.strand = piece / 4294967296
-WHERE piece > :after
+WHERE piece > :after AND piece <= :upto
 ORDER BY piece
 LIMIT :size;
 
@@ -43,7 +57,8 @@ LIMIT :size;
 UPDATE strand_piece SET data = :data, size = :size WHERE piece = :piece;
 
 -- name: database_is_empty
+-- And always was: a thread that is deleted leaves its tombstone, and its pages are not wiped.
 SELECT NOT (
     EXISTS (SELECT 1 FROM checkpoint_log) OR EXISTS (SELECT 1 FROM run) OR EXISTS (SELECT 1 FROM request)
-    OR EXISTS (SELECT 1 FROM agent_run) OR EXISTS (SELECT 1 FROM agent_release)
+    OR EXISTS (SELECT 1 FROM agent_run) OR EXISTS (SELECT 1 FROM agent_release) OR EXISTS (SELECT 1 FROM tombstone)
 ) AS is_empty;
