@@ -57,8 +57,8 @@ LIMIT :size;
 UPDATE strand_piece SET data = :data, size = :size WHERE piece = :piece;
 
 -- name: database_is_empty
--- And always was: a thread that is deleted leaves its tombstone, and its pages are not wiped.
+-- And always was: of what is deleted and swept, one row of the log stays.
 SELECT NOT (
     EXISTS (SELECT 1 FROM checkpoint_log) OR EXISTS (SELECT 1 FROM run) OR EXISTS (SELECT 1 FROM request)
-    OR EXISTS (SELECT 1 FROM agent_run) OR EXISTS (SELECT 1 FROM agent_release) OR EXISTS (SELECT 1 FROM tombstone)
+    OR EXISTS (SELECT 1 FROM agent_run) OR EXISTS (SELECT 1 FROM agent_release)
 ) AS is_empty;
