@@ -4,18 +4,25 @@ In that mode LangGraph reads a type that nobody allowed as the plain values it i
 dict, and whoever asks for its fields fails, far from where it was put. Allowed are LangGraph's safe types and those of
 the serializer's own list (`JsonPlusSerializer(allowed_msgpack_modules=[…])`), which LangGraph fills from the graph's
 schemas when LANGGRAPH_STRICT_MSGPACK is set.
+
+An encoding names types, but not in two places: keys of dicts, and what a pydantic model holds, as that dumps itself. A
+value with anything special there is read back, and compared.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from enum import Enum
+from typing import Any, NamedTuple
 
 import ormsgpack
 from langgraph.checkpoint.serde._msgpack import SAFE_MSGPACK_TYPES
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import EXT_DELTA_SNAPSHOT, EXT_NUMPY_ARRAY, JsonPlusSerializer
+from langgraph.checkpoint.serde.types import SendProtocol, _DeltaSnapshot
 
 from langgraph_ext.errors import InvalidArgument
 
@@ -25,6 +32,11 @@ Name = tuple[str, str]
 """Module and name of a type."""
 
 _DEEPEST = 100
+
+_PLAIN = frozenset({str, int, float, bool, bytes, bytearray, type(None)})
+
+_NATIVE = (str, int, float, bytes, bytearray, memoryview, dict, list, tuple, type(None), BaseException)
+"""What is stored without its type: LangGraph reads a tuple as a list, and an exception as its text, in any mode."""
 
 
 def check_strict(serde: object) -> None:
@@ -50,34 +62,43 @@ def strictly(
         method: Whose they are, for messages.
 
     Returns:
-        The encoder. It raises `InvalidArgument` for a type that is not allowed, or cannot be encoded at all.
+        The encoder. It raises `InvalidArgument` for a type that is not allowed, that would be read back as another one,
+        or that cannot be encoded at all.
     """
     assert isinstance(serde, JsonPlusSerializer), "a strict saver has checked that"
     held = list(named)
+
+    def refused(value: Any, found: _Part, why: str, advice: str, name: Name | None = None) -> InvalidArgument:
+        named = ".".join(name or _name_of(found.value))
+        path = f"state.{_channel(held, value)}{found.path}"
+        if isinstance(found.value, type) or inspect.isroutine(found.value):
+            advice = "store the name of a class or function, and look it up where it is needed"
+        return InvalidArgument(f"{method}: {path}: type {named} {why}; {advice}", details={"path": path, "type": named})
 
     def dumps(value: Any) -> tuple[str, bytes]:
         try:
             kind, data = serde.dumps_typed(value)
         except Exception as error:
-            where, part = _smallest(serde, value)
-            raise _refused(
-                method, _channel(held, value) + where, _name_of(part), f"cannot be stored ({error})"
-            ) from error
-        if kind == "msgpack" and (unknown := _unknown_in(data, _allowed(serde))):
-            for name in unknown:
-                where = next((path for path, part in _parts(value) if _name_of(part) == name), "")
-                raise _refused(method, _channel(held, value) + where, name, "is not among those that are read back")
+            part = _smallest(serde, _Part("", value))
+            raise refused(value, part, f"cannot be stored ({error})", _PLAIN_VALUES) from error
+        if kind != "msgpack":
+            return kind, data
+        for name in _unknown_in(data, _allowed(serde)):
+            part = next((part for part in _parts(_Part("", value)) if _name_of(part.value) == name), _Part("", None))
+            allow = f"allow it: JsonPlusSerializer(allowed_msgpack_modules=[{name!r}]), or store plain values"
+            raise refused(value, part, "is not among those that are read back", allow, name)
+        if _may_change(value) and (lost := _changed(_Part("", value), serde.loads_typed((kind, data)))) is not None:
+            if lost.is_key:
+                raise refused(value, lost, "is not read back as the key of a dict", "use its value as the key")
+            raise refused(value, lost, "is not read back from inside a pydantic model", _DECLARE)
         return kind, data
 
     return dumps
 
 
-def _refused(method: str, path: str, name: Name, why: str) -> InvalidArgument:
-    return InvalidArgument(
-        f"{method}: state.{path}: type {'.'.join(name)} {why}; allow it: JsonPlusSerializer(allowed_msgpack_modules="
-        f"[{name!r}]), or store plain values",
-        details={"path": f"state.{path}", "type": ".".join(name)},
-    )
+_PLAIN_VALUES = "store plain values, or make it a dataclass or a pydantic model, and allow that"
+
+_DECLARE = "declare the model's field with this type, or store plain values"
 
 
 def _channel(held: list[tuple[str, Any]], value: Any) -> str:
@@ -106,35 +127,124 @@ def _name_of(part: Any) -> Name:
     return type(part).__module__, type(part).__name__
 
 
-def _parts(value: Any, path: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """A value and all that it is made of, each with where in it that stands."""
-    yield path, value
-    for where, part in _children(value) if depth < _DEEPEST else ():
-        yield from _parts(part, path + where, depth + 1)
+# -- what a value is made of, as LangGraph's serializer sees it
 
 
-def _children(value: Any) -> Iterator[tuple[str, Any]]:
+class _Part(NamedTuple):
+    path: str
+    """Where in a channel's value it stands."""
+    value: Any
+    is_key: bool = False
+    """Whether it is the key of a dict there."""
+
+
+def _parts(part: _Part, depth: int = 0) -> Iterator[_Part]:
+    """A part and all that it is made of."""
+    yield part
+    for each in _children(part) if depth < _DEEPEST else ():
+        yield from _parts(each, depth + 1)
+
+
+def _children(part: _Part) -> Iterator[_Part]:
+    """What a part is made of, in the serializer's own order of asking what it is."""
+    path, value, _ = part
+    if isinstance(value, type):
+        return
     if isinstance(value, dict):
-        for key, part in value.items():
-            yield (f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{key!r}]"), part
-            if not isinstance(key, str | int):
-                yield f"[{key!r}] (the key)", key
-    elif isinstance(value, list | tuple | set | frozenset):
-        yield from ((f"[{at}]", part) for at, part in enumerate(value))
-    elif dataclasses.is_dataclass(value):
-        yield from ((f".{each.name}", getattr(value, each.name)) for each in dataclasses.fields(value))
-    elif hasattr(value, "model_dump") or hasattr(value, "_asdict"):
-        fields = value._asdict() if hasattr(value, "_asdict") else vars(value)
-        yield from ((f".{name}", part) for name, part in fields.items())
-    elif hasattr(value, "value") and type(value).__name__ == "_DeltaSnapshot":
-        yield "", value.value
+        for key, held in value.items():
+            where = f".{key}" if isinstance(key, str) and key.isidentifier() else f"[{key!r}]"
+            if type(key) not in _PLAIN:
+                yield _Part(f"{path}[{key!r}] (the key)", key, is_key=True)
+            yield _Part(path + where, held)
+    elif isinstance(value, _DeltaSnapshot):
+        yield _Part(path, value.value)
+    elif (fields := _fields(value)) is not None:
+        yield from (_Part(f"{path}.{name}", held) for name, held in fields.items())
+    elif isinstance(value, list | tuple | set | frozenset | deque):
+        yield from (_Part(f"{path}[{at}]", held) for at, held in enumerate(value))
 
 
-def _smallest(serde: JsonPlusSerializer, value: Any, path: str = "", depth: int = 0) -> tuple[str, Any]:
-    """The innermost part that cannot be encoded, and where it stands."""
-    for where, part in _children(value) if depth < _DEEPEST else ():
+def _fields(value: Any) -> dict[str, Any] | None:
+    """The fields of what has some."""
+    if _is_model(value):
+        own = value.__dict__ if hasattr(value, "__dict__") else value.dict()  # such as an Item of a store
+        return {**own, **(getattr(value, "__pydantic_extra__", None) or {})}
+    if callable(getattr(value, "_asdict", None)):
+        return dict(value._asdict())
+    if isinstance(value, Enum):
+        return {"value": value.value}
+    if isinstance(value, SendProtocol):
+        return {name: getattr(value, name, None) for name in ("node", "arg", "timeout")}
+    if dataclasses.is_dataclass(value):
+        return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
+    return None
+
+
+def _is_model(value: Any) -> bool:
+    """Whether it dumps itself, such as a pydantic model, of version 2 or 1."""
+    return not isinstance(value, type) and any(callable(getattr(value, name, None)) for name in ("model_dump", "dict"))
+
+
+def _smallest(serde: JsonPlusSerializer, part: _Part, depth: int = 0) -> _Part:
+    """The innermost part that cannot be encoded."""
+    for each in _children(part) if depth < _DEEPEST else ():
         try:
-            serde.dumps_typed(part)
+            serde.dumps_typed({each.value: None} if each.is_key else each.value)
         except Exception:  # noqa: BLE001 - whatever the serializer says of it
-            return _smallest(serde, part, path + where, depth + 1)
-    return path, value
+            return each if each.is_key else _smallest(serde, each, depth + 1)
+    return part
+
+
+# -- what its encoding does not tell
+
+
+def _may_change(value: Any) -> bool:
+    """Whether anything stands where an encoding names no types, and is not plain."""
+    left = [value]
+    while left:
+        each = left.pop()
+        if type(each) in _PLAIN:
+            continue
+        if isinstance(each, dict):
+            if not all(type(key) in _PLAIN for key in each):
+                return True
+            left += each.values()
+        elif type(each) is list:
+            left += each
+        elif _is_model(each):
+            if not all(map(_is_plain, (_fields(each) or {}).values())):
+                return True
+        else:
+            left += [child.value for child in _children(_Part("", each))]
+    return False
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) in _PLAIN:
+        return True
+    if type(value) is dict:
+        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+    return type(value) in (list, tuple) and all(map(_is_plain, value))
+
+
+def _changed(part: _Part, read: Any, depth: int = 0) -> _Part | None:
+    """The first part that was not read back as what it was."""
+    value = part.value
+    if depth == _DEEPEST:
+        return None
+    if _is_of_a_type(value) and type(value) is not type(read):
+        return part
+    if isinstance(value, set | frozenset):
+        return None  # read in another order; what is in it is named
+    if isinstance(value, dict) and isinstance(read, dict):
+        for key, other in zip(value, read, strict=False):
+            if (lost := _changed(_Part(f"{part.path}[{key!r}] (the key)", key), other, depth + 1)) is not None:
+                return lost._replace(is_key=True)
+    found = {each.path: each.value for each in _children(_Part(part.path, read)) if not each.is_key}
+    inner = (each for each in _children(part) if not each.is_key and each.path in found)
+    return next(filter(None, (_changed(each, found[each.path], depth + 1) for each in inner)), None)
+
+
+def _is_of_a_type(value: Any) -> bool:
+    """Whether its type is stored with it, or should be."""
+    return isinstance(value, Enum) or hasattr(value, "_asdict") or not isinstance(value, _NATIVE)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import dataclasses
 import enum
 import operator
+from collections import deque
 from collections.abc import Callable
-from typing import Annotated, Any, TypedDict
+from datetime import UTC, datetime
+from typing import Annotated, Any, NamedTuple, TypedDict
+from uuid import UUID
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.graph import START, StateGraph
-from langgraph.types import Interrupt, Send
+from langgraph.store.base import Item
+from langgraph.types import Command, Interrupt, Overwrite, Send
 from pydantic import BaseModel
 
 from langgraph_ext import LedgerSaver
@@ -24,6 +29,8 @@ from tests.support.driver import Driver
 
 HERE = __name__
 
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
 
 @dataclasses.dataclass
 class Customer:
@@ -31,17 +38,43 @@ class Customer:
     more: Any = None
 
 
+class Colour(enum.Enum):
+    RED = 1
+
+
+class Word(enum.StrEnum):
+    YES = "yes"
+
+
 class Order(BaseModel):
     customer: Any = None
 
 
-class Colour(enum.Enum):
-    RED = 1
+class Bill(BaseModel):
+    """What it holds is declared, and is made anew when it is read."""
+
+    customer: Customer | None = None
+    colours: dict[Colour, int] = {}
+
+
+class Point(NamedTuple):
+    x: Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    name: str
+
+
+def function() -> None:
+    """Nothing can store it either."""
 
 
 class Opaque:
     """Nothing can store it."""
 
+
+ITEM = Item(value={"x": Customer("x")}, key="k", namespace=(), created_at=NOW, updated_at=NOW)
 
 UNKNOWN = {
     "in a list and a dict": ([1, 2, 3, {"customer": Customer("x")}], "[3].customer", "Customer"),
@@ -50,8 +83,48 @@ UNKNOWN = {
     "an enumeration": ({"a b": (Colour.RED,)}, "['a b'][0]", "Colour"),
     "in another one": (Customer("x", [Colour.RED]), ".more[0]", "Colour"),
     "what cannot be stored": ({"x": [Opaque()]}, ".x[0]", "Opaque"),
+    "what cannot be stored, sent": (Send("n", [Opaque()]), ".arg[0]", "Opaque"),
+    "what cannot be stored as a key": ([{Place("x"): 1}], f"[0][{Place('x')!r}] (the key)", "Place"),
+    "sent": ([Send("n", {"customer": Customer("x")})], "[0].arg.customer", "Customer"),
+    "asked": (Interrupt({"customer": Customer("x")}), ".value.customer", "Customer"),
+    "in a command": (Command(update={"customer": Customer("x")}), ".update.customer", "Customer"),
+    "in what overwrites": (Overwrite([Customer("x")]), ".value[0]", "Customer"),
+    "in an item of a store": (ITEM, ".value.x", "Customer"),
+    "in a deque": (deque([1, Customer("x")]), "[1]", "Customer"),
+    "in a set": ({Place("x")}, "[0]", "Place"),
+    "in a frozen set": (frozenset({Place("x")}), "[0]", "Place"),
+    "in a snapshot": (_DeltaSnapshot([Customer("x")]), "[0]", "Customer"),
+    "a named tuple": ([Point(1)], "[0]", "Point"),
+    "an enumeration in a message": (
+        AIMessage("x", additional_kwargs={"x": Colour.RED}),
+        ".additional_kwargs.x",
+        "Colour",
+    ),
+    "an artifact": ([ToolMessage("x", tool_call_id="1", artifact=Customer("x"))], "[0].artifact", "Customer"),
+    "in an artifact": (ToolMessage("x", tool_call_id="1", artifact=[{"x": Point(1)}]), ".artifact[0].x", "Point"),
+    "a model in an artifact": (ToolMessage("x", tool_call_id="1", artifact=Order()), ".artifact", "Order"),
+    "a key in an artifact": (
+        ToolMessage("x", tool_call_id="1", artifact={Word.YES: 1}),
+        ".artifact[<Word.YES: 'yes'>] (the key)",
+        "Word",
+    ),
+    "a key": ([{"x": {Colour.RED: 1}}], "[0].x[<Colour.RED: 1>] (the key)", "Colour"),
+    "a key that is text": ({Word.YES: 1}, "[<Word.YES: 'yes'>] (the key)", "Word"),
+    "in a key": ({(1, Colour.RED): 1}, "[(1, <Colour.RED: 1>)] (the key)[1]", "Colour"),
 }
 """A value, where in it what is unknown stands, and what that is."""
+
+ADVICE = {
+    "a class": ([Customer], r"state\.a\[0\]: type builtins\.type .*store the name of a class or function"),
+    "a class without fields": ({"x": Opaque}, r"state\.a\.x: type builtins\.type .*store the name of a class"),
+    "a function": ({"x": function}, r"state\.a\.x: type builtins\.function .*store the name of a class or function"),
+    "what cannot be stored": (Opaque(), r"cannot be stored .*store plain values, or make it a dataclass"),
+    "a key": ({Colour.RED: 1}, r"is not read back as the key of a dict; use its value as the key"),
+    "a key that is a time": ({NOW: 1}, r"type datetime\.datetime is not read back as the key of a dict"),
+    "an artifact": (ToolMessage("x", tool_call_id="1", artifact=Customer("x")), r"pydantic model; declare the model's"),
+    "another one": (Customer("x"), r"allow it: JsonPlusSerializer"),
+}
+"""A value, and what the error says of it."""
 
 KNOWN = [
     None,
@@ -63,6 +136,9 @@ KNOWN = [
     [AIMessage("x")],
     Send("n", {"a": 1}),
     Interrupt("x"),
+    {1: {2.5: {None: {True: {b"x": {("a", 1): 1}}}}}},
+    ToolMessage("x", tool_call_id="1", artifact={"a": [1, {"b": NOW, "c": {UUID(int=1)}}]}),
+    deque([Send("n", AIMessage("x"))]),
 ]
 
 
@@ -112,6 +188,24 @@ def test_s6_types_of_the_serializers_own_list_are_known(backend: SqliteBackend, 
         driver.save(cid(1), {"a": Customer("x", Colour.RED)}, {"a": 2}, parent=cid(0))
     clone = driver.saver.with_allowlist([(HERE, "Colour")])
     Driver(clone, driver.form, driver.loop).save(cid(1), {"a": Customer("x", Colour.RED)}, {"a": 2}, parent=cid(0))
+
+
+def test_s6_what_a_model_declares_is_known(backend: SqliteBackend, forms: Callable[[Any], Driver]) -> None:
+    """It reads its own dump back; what it holds undeclared it does not, though its type is allowed."""
+    allowed = [(HERE, name) for name in ("Bill", "Order", "Customer", "Colour")]
+    driver = forms(backend.open(strict=True, serde=JsonPlusSerializer(allowed_msgpack_modules=allowed)))
+    bill = Bill(customer=Customer("x"), colours={Colour.RED: 1})
+    driver.save(cid(0), {"a": [bill]}, {"a": 1})
+    assert [bill] == driver.read().checkpoint["channel_values"]["a"]
+    with pytest.raises(InvalidArgument, match=r"state\.a\.customer: type .*Bill is not read back from inside"):
+        driver.save(cid(1), {"a": Order(customer=bill)}, {"a": 2}, parent=cid(0))
+
+
+@pytest.mark.parametrize("name", ADVICE)
+def test_s6_who_is_refused_is_told_what_helps(strict: Driver, name: str) -> None:
+    value, says = ADVICE[name]
+    with pytest.raises(InvalidArgument, match=says):
+        strict.save(cid(0), {"a": value}, {"a": 1})
 
 
 def test_s6_a_graph_is_told_what_it_may_not_keep(backend: SqliteBackend) -> None:
