@@ -16,7 +16,7 @@ from langgraph_ext.errors import EncryptionError, InvalidArgument, StoreError
 from langgraph_ext.saver import encrypt_database
 from tests.support.apps import CONFIG, asks, line
 from tests.support.build import cid, config
-from tests.support.ciphers import CONVENTIONS, KEYS, NEWER, Box
+from tests.support.ciphers import CONVENTIONS, KEYS, NEWER, OLDER, Box
 from tests.support.driver import Driver
 from tests.support.sealed import MARK, bytes_of, everything, fill, letters
 
@@ -234,9 +234,6 @@ def test_s6_one_of_the_ways_to_say_it_is_enough(path: Path) -> None:
 
 
 # -- changing them
-
-OLDER = Encryption({"2025": KEYS.keys["2025"], "2026": NEWER.keys["2026"]}, "2025")
-"""All keys, and the older one seals."""
 
 NEWEST = Encryption({**NEWER.keys, "2027": b"7" * 32}, "2027")
 

@@ -12,12 +12,15 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from langgraph_ext import Encryption
 
-__all__ = ["CONVENTIONS", "KEYS", "NEWER", "Box", "Witness"]
+__all__ = ["CONVENTIONS", "KEYS", "NEWER", "OLDER", "Box", "Witness"]
 
 KEYS = Encryption({"2025": b"5" * 32})
 
 NEWER = Encryption({"2025": b"5" * 32, "2026": b"6" * 32}, "2026")
 """The same key, and another one that seals."""
+
+OLDER = Encryption(dict(NEWER.keys), "2025")
+"""Both, and the older one seals."""
 
 
 class Box:
