@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from langgraph_ext import AgentNode, LedgerSaver, with_ledger
 from langgraph_ext.cli.app import app
+from langgraph_ext.saver import reencrypting
 from langgraph_ext.testing import ScriptedChatModel
 from tests.support.apps import CONFIG, Boom, asks, graph_of, line, says, tried
 from tests.support.ciphers import KEYS
@@ -148,3 +149,16 @@ def test_s6_reencrypt_encrypts_a_plain_database_and_changes_keys(shell: Shell) -
     shell.env["LANGGRAPH_EXT_KEYS"] = NEW
     shell("verify")
     assert SECRET in shell("interrupts", "--json").output
+
+
+def test_s6_reencrypt_says_who_goes_on_with_another_key(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a line; asked again, it is done. (Here one pass is all it has, so it cannot see that nothing is left.)"""
+    fill(shell.path, encryption=KEYS)
+    shell.env["LANGGRAPH_EXT_KEYS"] = f"{NEW},{OURS}"
+    with monkeypatch.context() as patched:
+        patched.setattr(reencrypting, "_PASSES", 1)
+        done = shell("reencrypt", "--yes", status=2)
+    assert "[key_in_use]" in done.stderr
+    assert "others go on sealing with another key ('2025'); make '2026' the current key" in done.stderr
+    assert 1 == len(done.stderr.splitlines())
+    assert "done: 0 rows sealed" in shell("reencrypt", "--yes").stdout
