@@ -103,11 +103,12 @@ class SqliteBackend:
             connection = self._connection or self._open()
             if self.sealer is not None and self.sealer.locked and any(call.fn for call in group):
                 raise locked()
-            if not self._looks_for_marks and self._run_at_once(connection, group):
+            looks = self._looks_for_marks
+            if not looks and self._run_at_once(connection, group):
                 return
             if any(call.fn for call in group):
                 connection.begin()
-                if self._looks_for_marks:
+                if looks:
                     self._look_for_marks(Tx(connection.execute, self._queries()))
                 self._run(connection, group)
             else:
@@ -228,15 +229,19 @@ class SqliteBackend:
         """Refuse keys that are not this database's, and their lack; an empty one is encrypted if keys were given."""
         now_us = self._clock_us()
         tx = Tx(connection.execute, self._queries())
-        if self.sealer is None:  # writes nothing
-            connection.execute("BEGIN")
-        else:
+        may_write = self.sealer is not None
+        if may_write:
             connection.begin()
+        else:
+            connection.execute("BEGIN")  # one snapshot
         if not check_keys(tx, self.sealer, self.path, keys=self._keys, now_us=now_us):
             self.sealer = None  # there is nothing to be locked
             if self.path != IN_MEMORY:
                 self._look_for_marks(tx)
-        connection.commit()
+        if may_write:
+            connection.commit()
+        else:
+            connection.rollback()
 
     def _look_for_marks(self, tx: Tx) -> None:
         """Refuse a database that others have encrypted; once it holds something plain, nobody can any more."""

@@ -203,16 +203,14 @@ def _may_change(value: Any) -> bool:
     left = [value]
     while left:
         each = left.pop()
-        if type(each) in _PLAIN:
-            continue
         if isinstance(each, dict):
-            if not all(type(key) in _PLAIN for key in each):
+            if not _PLAIN.issuperset(map(type, each)):
                 return True
-            left += each.values()
+            left += [held for held in each.values() if type(held) not in _PLAIN]
         elif type(each) is list:
-            left += each
+            left += [held for held in each if type(held) not in _PLAIN]
         elif _is_model(each):
-            if not all(map(_is_plain, (_fields(each) or {}).values())):
+            if not _is_plain(_fields(each)):
                 return True
         else:
             left += [child.value for child in _children(_Part("", each))]
@@ -220,11 +218,11 @@ def _may_change(value: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    if type(value) in _PLAIN:
-        return True
     if type(value) is dict:
-        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
-    return type(value) in (list, tuple) and all(map(_is_plain, value))
+        return _PLAIN.issuperset(map(type, value)) and _is_plain(list(value.values()))
+    if type(value) in (list, tuple):
+        return all(type(held) in _PLAIN or _is_plain(held) for held in value)
+    return type(value) in _PLAIN
 
 
 def _changed(part: _Part, read: Any, depth: int = 0) -> _Part | None:
