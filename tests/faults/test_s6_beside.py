@@ -14,7 +14,7 @@ from tests.support.faults import Child, full
 from tests.support.sealed import MARK, bytes_of, everything, fill
 from tests.support.sealed_beside import expected, held, work
 
-ROUNDS = 60 if full() else 12
+ROUNDS = 30 if full() else 6
 
 
 @pytest.mark.parametrize("currents", [("2026", "2026"), ("2026", "2025")], ids=["both know it", "one does not"])

@@ -5,9 +5,12 @@ from __future__ import annotations
 import operator
 from typing import Annotated, Any, TypedDict
 
+from langchain_core.tools import tool
 from langgraph.graph import START, StateGraph
 
-from langgraph_ext import Frame, LedgerSaver, durable, with_ledger
+from langgraph_ext import AgentNode, Frame, LedgerSaver, durable, with_ledger
+from langgraph_ext.testing import ScriptedChatModel, call
+from tests.support.apps import graph_of
 from tests.support.build import checkpoint, cid, config, metadata
 from tests.support.ciphers import NEWER, OLDER
 from tests.support.faults import Line
@@ -36,11 +39,25 @@ def build(saver: LedgerSaver) -> Any:
     return with_ledger(builder.compile(checkpointer=saver))
 
 
+@tool
+def look(what: str) -> str:
+    """Look something up."""
+    return f"{what}, found"
+
+
+def chat(saver: LedgerSaver, rounds: int) -> Any:
+    """An agent that calls a tool in each turn."""
+    script = [step for n in range(rounds) for step in (call("look", {"what": f"{MARK} {n}"}), f"{MARK} done {n}")]
+    node = AgentNode(name="support", model=ScriptedChatModel(script=script), tools=[look], system_prompt=MARK)
+    return with_ledger(graph_of(node).compile(checkpointer=saver))
+
+
 def work(path: str, name: str, current: str, rounds: int, line: Line) -> None:
-    """Run a graph again and again, whose state grows, and put checkpoints and writes beside it."""
+    """Run a graph whose state grows, and an agent, again and again; and put checkpoints and writes beside them."""
     with LedgerSaver(path, encryption=NEWER if current == "2026" else OLDER) as saver:
-        app = build(saver)
+        app, agent = build(saver), chat(saver, rounds)
         for n in range(rounds):
+            agent.invoke({"messages": [("user", f"{MARK} {n}")]}, {"configurable": {"thread_id": f"{name} chat"}})
             app.invoke({"log": [f"in {n}"]}, {"configurable": {"thread_id": f"{name} {n % THREADS}"}})
             made = checkpoint(cid(n), {"long": _long(n), "n": f"{MARK}{n}"}, {"long": n + 1, "n": n + 1})
             parent = cid(n - 1) if n else None
@@ -64,7 +81,8 @@ def held(saver: LedgerSaver, name: str) -> Any:
         (each.checkpoint["channel_values"], each.metadata["tag"], each.pending_writes)  # type: ignore[typeddict-item]
         for each in saver.list(config(f"{name} put"))
     ]
-    return states, puts
+    said = chat(saver, 1).get_state({"configurable": {"thread_id": f"{name} chat"}}).values["messages"]
+    return states, puts, [each.text for each in said]
 
 
 def expected(rounds: int, name: str) -> Any:
@@ -83,4 +101,5 @@ def expected(rounds: int, name: str) -> Any:
         )
         for n in reversed(range(rounds))
     ]
-    return states, puts
+    said = [text for n in range(rounds) for text in (f"{MARK} {n}", "", f"{MARK} {n}, found", f"{MARK} done {n}")]
+    return states, puts, said
