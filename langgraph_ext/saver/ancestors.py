@@ -16,7 +16,7 @@ from langgraph_ext.database import Row, Tx
 
 __all__ = ["Ancestor", "pages_above"]
 
-_ROWS, _MOST_ROWS = 64, 256
+_ROWS = 64
 """Of a page that is found in the order of ids."""
 
 _CLIMBED, _MOST_CLIMBED = 16, 256
@@ -37,7 +37,7 @@ class Ancestor(NamedTuple):
 
 
 def pages_above(tx: Tx, where: Mapping[str, object], checkpoint_id: str | None) -> Iterator[list[Ancestor]]:
-    """The stored ancestors of a checkpoint in pages that double, each ancestor once (parents may form a loop).
+    """The stored ancestors of a checkpoint in pages, each ancestor once (parents may form a loop).
 
     Args:
         tx: The open transaction.
@@ -47,12 +47,11 @@ def pages_above(tx: Tx, where: Mapping[str, object], checkpoint_id: str | None) 
     row = tx.maybe("put_places", **where, checkpoint_id=checkpoint_id) if checkpoint_id else None
     above: str | None = row["parent_id"] if row else None
     seen: set[str] = set()
-    size, climbed = _ROWS, 0
+    climbed = 0
     while above is not None and above not in seen:
         page: list[Ancestor] = []
         if not climbed:
-            page, passed = _next_in_order(tx, where, above, size)
-            size = min(2 * size, _MOST_ROWS)
+            page, passed = _next_in_order(tx, where, above, _ROWS)
             if 2 * len(page) < passed:
                 climbed = _CLIMBED
         if not page:
