@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from langgraph_ext.database import Tx
 from langgraph_ext.ledger.agent_threads import beginning_of_keys, thread_of
@@ -10,29 +10,35 @@ from langgraph_ext.ledger.agent_threads import beginning_of_keys, thread_of
 __all__ = ["agent_roots_of", "forget_agent_rows", "forget_payloads", "forget_thread", "forget_undone", "newest_known"]
 
 
-def forget_thread(tx: Tx, thread_id: str) -> None:
-    """Delete what the ledger's own tables hold of a thread, and all that is stored of its agent nodes' agent runs."""
-    for root_id in agent_roots_of(tx, thread_id):
+def forget_thread(tx: Tx, thread_id: str, roots: Sequence[str] | None = None) -> None:
+    """Delete what the ledger's own tables hold of a thread, and all that is stored of its agent nodes' agent runs.
+
+    Args:
+        tx: The open transaction.
+        thread_id: The thread.
+        roots: These agent runs, if they are known (`agent_roots_of`).
+    """
+    for root_id in agent_roots_of(tx, thread_id) if roots is None else roots:
         _forget_agent(tx, root_id)
-    _forget_asked(tx, thread_id)
+    tx.run("requests_delete", thread_id=thread_id)
     tx.run("model_calls_delete", thread_id=thread_id)
+    if tx.maybe("run_of_thread", thread_id=thread_id) is None:
+        return  # the others belong to runs
+    tx.run("inbox_delete", thread_id=thread_id)
+    tx.run("memos_delete", thread_id=thread_id)
     tx.run("budget_delete", thread_id=thread_id)
     tx.run("slices_delete", thread_id=thread_id)
-    if tx.run("runs_delete", thread_id=thread_id):  # the others belong to runs
-        _forget_done(tx, thread_id)
-        tx.run("visits_delete", thread_id=thread_id)
+    _forget_done(tx, thread_id)
+    tx.run("visits_delete", thread_id=thread_id)
+    tx.run("runs_delete", thread_id=thread_id)
 
 
 def forget_payloads(tx: Tx, thread_id: str) -> None:
     """Delete, of a thread's runs, what holds payloads, and what no run needs that has ended for good."""
-    _forget_asked(tx, thread_id)
-    _forget_done(tx, thread_id)
-
-
-def _forget_asked(tx: Tx, thread_id: str) -> None:
     tx.run("inbox_delete", thread_id=thread_id)
     tx.run("requests_delete", thread_id=thread_id)
     tx.run("memos_delete", thread_id=thread_id)
+    _forget_done(tx, thread_id)
 
 
 def _forget_done(tx: Tx, thread_id: str) -> None:
@@ -53,13 +59,13 @@ def agent_roots_of(tx: Tx, thread_id: str) -> list[str]:
     return [root["agent_run_id"] for root in roots if thread_of(root["agent_run_id"]) != thread_id]
 
 
-def newest_known(tx: Tx, thread_id: str) -> str | None:
+def newest_known(tx: Tx, thread_id: str, roots: Sequence[str]) -> str | None:
     """The last checkpoint that the ledger knows of a thread, stored or not; None if it holds nothing of the thread.
 
-    Of a thread that had agent runs before anything was stored there is none: "".
+    Of a thread that had agent runs before anything was stored (`roots`) there is none: "".
     """
     last_id: str | None = tx.one("run_newest", thread_id=thread_id)["last_id"]
-    return "" if last_id is None and agent_roots_of(tx, thread_id) else last_id
+    return "" if last_id is None and roots else last_id
 
 
 def _forget_agent(tx: Tx, root_id: str) -> None:

@@ -189,15 +189,22 @@ def cap(tx: Tx, thread_id: str, *, now_us: int) -> bool:
     return tx.run("lease_cap", thread_id=thread_id, now_us=now_us) == 1
 
 
-def refuse_held(tx: Tx, thread_id: str, *, now_us: int) -> None:
+def refuse_held(tx: Tx, thread_id: str, *, now_us: int) -> int | None:
     """For who does to a thread what its holder must not meet, and has no lease himself: none may be live.
+
+    Returns:
+        The epoch of a lease that was never given back; None if it was, or if there never was one.
 
     Raises:
         LeaseError: Somebody holds it, in this process or in another (`thread_busy`).
     """
-    lease = holder(tx, thread_id, now_us=now_us)
-    if lease is not None:
-        _busy(lease, now_us)
+    row = tx.maybe("lease_get", thread_id=thread_id)
+    if row is None or row["released_us"] is not None:
+        return None
+    lease = _from_row(row)
+    if _ended(lease, now_us) is None:
+        _busy(_capped(lease, now_us), now_us)
+    return lease.epoch
 
 
 def take(database: Database, *, thread_id: str, owner: Owner, ttl_us: int = DEFAULT_TTL_US) -> Lease:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from langgraph_ext import canonical
@@ -34,11 +34,12 @@ def why_kept(tx: Tx, thread_id: str, *, now_us: int) -> Kept | None:
         thread_id: The thread.
         now_us: Microseconds since the epoch, UTC.
     """
+    roots = agent_roots_of(tx, thread_id)
     try:
-        refuse_held(tx, thread_id, now_us=now_us)
+        refuse_held(tx, thread_id, roots, now_us=now_us)
     except LeaseError:
         return Kept.HELD
-    agents = [row for root in agent_roots_of(tx, thread_id) if (row := tx.maybe("agent_open_of_tree", root_id=root))]
+    agents = [row for root in roots if (row := tx.maybe("agent_open_of_tree", root_id=root))]
     if tx.maybe("interrupt_pending", thread_id=thread_id) is not None or any(row["asks"] for row in agents):
         return Kept.ASKS
     if tx.maybe("effect_in_doubt", thread_id=thread_id) is not None or any(row["doubts"] for row in agents):
@@ -46,26 +47,32 @@ def why_kept(tx: Tx, thread_id: str, *, now_us: int) -> Kept | None:
     return None
 
 
-def refuse_held(tx: Tx, thread_id: str, *, now_us: int) -> None:
+def refuse_held(tx: Tx, thread_id: str, roots: Sequence[str], *, now_us: int) -> dict[str, int]:
     """Raise if somebody runs a thread, or an agent of one of its agent nodes by itself.
+
+    Args:
+        tx: The open transaction.
+        thread_id: The thread.
+        roots: Its agent nodes' agent runs (`agent_roots_of`).
+        now_us: Microseconds since the epoch, UTC.
+
+    Returns:
+        The epochs of those leases that have lapsed and that nobody has ended, by their threads.
 
     Raises:
         LeaseError: Somebody does (`thread_busy`).
     """
-    leases.refuse_held(tx, thread_id, now_us=now_us)
-    for root_id in agent_roots_of(tx, thread_id):
-        leases.refuse_held(tx, thread_of(root_id), now_us=now_us)
+    found = ((held, leases.refuse_held(tx, held, now_us=now_us)) for held in (thread_id, *map(thread_of, roots)))
+    return {held: epoch for held, epoch in found if epoch is not None}
 
 
-def end_lapsed(tx: Tx, thread_id: str, *, now_us: int) -> None:
-    """End leases that nobody has ended, of a thread that is about to be deleted: none of them is live (`refuse_held`).
+def end_lapsed(tx: Tx, lapsed: Mapping[str, int], *, now_us: int) -> None:
+    """End lapsed leases of a thread that is about to be deleted, as `refuse_held` has found them.
 
     Who overslept would hold the thread still, as nobody has taken it since.
     """
-    for held in (thread_id, *map(thread_of, agent_roots_of(tx, thread_id))):
-        epoch = leases.left_epoch(tx, held)
-        if epoch is not None:
-            leases.release(tx, held, epoch, now_us=now_us)
+    for held, epoch in lapsed.items():
+        leases.release(tx, held, epoch, now_us=now_us)
 
 
 def places_of(tx: Tx, thread_id: str) -> set[tuple[str, str]]:

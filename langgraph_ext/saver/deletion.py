@@ -11,7 +11,7 @@ from langgraph_ext.ledger.node_paths import KEPT
 from langgraph_ext.ledger.runs import is_apart
 from langgraph_ext.saver import copying, strands
 from langgraph_ext.saver.config import Address
-from langgraph_ext.saver.retention import puts_of, say, space_of, take_away
+from langgraph_ext.saver.retention import newest_stored, puts_of, say, space_of, take_away
 
 __all__ = ["copy_thread", "delete_for_runs", "delete_thread", "to_delete"]
 
@@ -34,23 +34,24 @@ def delete_thread(tx: Tx, thread_id: str, *, keep_as: str | None = None, stored_
     Raises:
         LeaseError: Somebody holds it, or one of its agents, under a live lease (`thread_busy`).
     """
-    open_ends.refuse_held(tx, thread_id, now_us=stored_us)  # who holds it may have stored nothing yet
+    roots = forgetting.agent_roots_of(tx, thread_id)
+    lapsed = open_ends.refuse_held(tx, thread_id, roots, now_us=stored_us)  # who holds it may have stored nothing yet
     found = tx.maybe("thread_exists", thread_id=thread_id)
-    known = forgetting.newest_known(tx, thread_id)  # its checkpoints may be gone, or were never stored
+    known = forgetting.newest_known(tx, thread_id, roots)  # its checkpoints may be gone, or were never stored
     if found is not None or known is not None:
-        newest_id = tx.one("thread_newest", thread_id=thread_id)["checkpoint_id"]
-        tombstones.bury(tx, thread_id, max(newest_id or "", known or ""), now_us=stored_us)
-        open_ends.end_lapsed(tx, thread_id, now_us=stored_us)
+        stored_id = newest_stored(tx, thread_id)
+        tombstones.bury(tx, thread_id, max(stored_id, known or ""), now_us=stored_us)
+        open_ends.end_lapsed(tx, lapsed, now_us=stored_us)
         if keep_as is not None:
             keeping.end_open(tx, thread_id, now_us=stored_us)
-        seq = say(tx, "thread.deleted", thread_id, stored_us)
+        seq = say(tx, "thread.deleted", thread_id, stored_id, stored_us)
         if found is not None and found["strand"] is not None:
             strands.delete(tx, thread_id)
         if keep_as is not None:
             keeping.keep_thread(tx, thread_id, f"{KEPT}{keep_as}", seq=seq, now_us=stored_us)
             return True
         tx.run("thread_delete", thread_id=thread_id, seq=seq)
-        forgetting.forget_thread(tx, thread_id)
+        forgetting.forget_thread(tx, thread_id, roots)
     elif keep_as is not None:
         return False
     return keeping.forget_kept(tx, thread_id) > 0 or found is not None or known is not None
@@ -76,7 +77,7 @@ def delete_for_runs(tx: Tx, run_ids: Sequence[str], *, stored_us: int) -> None:
     begun = (tx.maybe("run_named", run_id=run_id) for run_id in sorted(named))
     threads = {run["thread_id"] for run in begun if run is not None and _is_bare(tx, run)}
     for thread_id in sorted(threads | {thread_id for thread_id, _ in namespaces}):
-        stamp = say(tx, "thread.pruned", thread_id, stored_us)
+        stamp = say(tx, "thread.pruned", thread_id, newest_stored(tx, thread_id), stored_us)
         addresses = [Address(*each, None) for each in sorted(namespaces) if each[0] == thread_id]
         found = ((address, puts_of(tx, address)) for address in addresses)
         take_away(tx, [space_of(tx, address, rows, _of_runs(rows, named)) for address, rows in found], stamp=stamp)

@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from langgraph_ext.database import GREATEST, Row, Tx
-from langgraph_ext.ledger import open_ends
+from langgraph_ext.ledger import forgetting, open_ends
 from langgraph_ext.saver.config import Address
-from langgraph_ext.saver.retention import Pruned, Space, puts_of, say, space_of, take_away
+from langgraph_ext.saver.retention import Pruned, Space, newest_stored, puts_of, say, space_of, take_away
 
 __all__ = ["LATEST", "SLICE", "Keep", "is_finished", "prune", "to_prune"]
 
@@ -53,11 +53,11 @@ def prune(tx: Tx, thread_id: str, keep: Keep, *, most: int = SLICE, stored_us: i
     """
     if tx.maybe("thread_exists", thread_id=thread_id) is None:
         return Pruned()
-    open_ends.refuse_held(tx, thread_id, now_us=stored_us)
+    open_ends.refuse_held(tx, thread_id, forgetting.agent_roots_of(tx, thread_id), now_us=stored_us)
     spaces, more = _spaces(tx, thread_id, keep, most)
     if not spaces:
         return Pruned()
-    stamp = say(tx, "thread.pruned", thread_id, stored_us)
+    stamp = say(tx, "thread.pruned", thread_id, newest_stored(tx, thread_id), stored_us)
     return replace(take_away(tx, spaces, stamp=stamp), more=more)
 
 

@@ -67,7 +67,8 @@ def fetch(tx: Tx, address: Address) -> Stored | None:
 
 def load(tx: Tx, address: Address) -> tuple[Stored | None, int]:
     """As `fetch`, with the life that the thread is in (lives.py)."""
-    return fetch(tx, address), tombstones.life_of(tx, address.thread_id)
+    stored = fetch(tx, address)
+    return stored, tombstones.life_of(tx, address.thread_id) if stored is None else stored.row["life"] or 0
 
 
 def with_parts(tx: Tx, row: Row, sources: Sources) -> Stored:

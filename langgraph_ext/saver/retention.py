@@ -23,7 +23,7 @@ from langgraph_ext.saver.host import DELTA_COUNTERS, NULL_TASK
 from langgraph_ext.saver.sealing import seals_at
 from langgraph_ext.saver.writes import taken_answers, without_answers
 
-__all__ = ["Pruned", "Space", "puts_of", "rehome", "say", "space_of", "take_away"]
+__all__ = ["Pruned", "Space", "newest_stored", "puts_of", "rehome", "say", "space_of", "take_away"]
 
 _COUNTERS = DELTA_COUNTERS.encode()
 
@@ -126,15 +126,26 @@ def rehome(tx: Tx, address: Address, doomed: Collection[str]) -> None:
         tx.run("put_rewrite", **where, checkpoint_id=checkpoint_id, places=values.encode_places(places), data=data)
 
 
-def say(tx: Tx, event: str, thread_id: str, stored_us: int) -> int:
+def newest_stored(tx: Tx, thread_id: str) -> str:
+    """The greatest checkpoint id that the log has of a thread; "" of one that the ledger alone knows."""
+    return tx.one("thread_newest", thread_id=thread_id)["checkpoint_id"] or ""
+
+
+def say(tx: Tx, event: str, thread_id: str, newest_id: str, stored_us: int) -> int:
     """Append the event of a deletion before its rows go: so its number, and none of theirs, is the last one given.
+
+    Args:
+        tx: The open transaction.
+        event: Its name.
+        thread_id: The thread.
+        newest_id: Its `newest_stored`.
+        stored_us: Microseconds since the epoch, UTC.
 
     Returns:
         That number, which stamps the strands that lose bytes.
     """
-    newest = tx.one("thread_newest", thread_id=thread_id)["checkpoint_id"] or ""  # of some, the ledger alone knows
     append_event(
-        tx, name=event, run=None, thread_id=thread_id, checkpoint_ns="", checkpoint_id=newest, stored_us=stored_us
+        tx, name=event, run=None, thread_id=thread_id, checkpoint_ns="", checkpoint_id=newest_id, stored_us=stored_us
     )
     return int(tx.one("log_last")["seq"])
 

@@ -43,6 +43,7 @@ EXACT = {
     "put_data": "checkpoint_log_place (thread_id=? AND checkpoint_ns=? AND checkpoint_id=? AND listed>?)",
     "put_latest": "checkpoint_log_place (thread_id=? AND checkpoint_ns=?)",
     "scan_namespace": "checkpoint_log_place (thread_id=? AND checkpoint_ns=? AND checkpoint_id<?)",
+    "log_downwards": "checkpoint_log_place (thread_id=? AND checkpoint_ns=? AND checkpoint_id<?)",
     "writes_of": (
         "checkpoint_log_place (thread_id=? AND checkpoint_ns=? AND checkpoint_id=? AND listed=? AND metadata=?)"
     ),
@@ -53,6 +54,8 @@ EXACT = {
 }
 """What hot queries search by."""
 
+LIFE = ("SCALAR SUBQUERY 1", "SEARCH tombstone USING INDEX sqlite_autoindex_tombstone_1 (thread_id=?)")
+"""What a checkpoint that is read says of its thread besides."""
 
 STATES = ["empty", "long and analysed"]
 
@@ -102,7 +105,7 @@ def test_a_hot_query_uses_all_of_its_index(plan: Plan, name: str, state: str) ->
     """Searching by the thread alone would also be a search, and read the whole thread."""
     table = "agent_message" if name.startswith("agent_message") else "checkpoint_log"
     assert [f"SEARCH {table} USING INDEX {EXACT[name]}"] == [
-        step.replace("COVERING ", "") for step in plan(state, name) if "TEMP" not in step
+        step.replace("COVERING ", "") for step in plan(state, name) if "TEMP" not in step and step not in LIFE
     ]
 
 

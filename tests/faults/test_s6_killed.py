@@ -47,7 +47,7 @@ def test_s6_a_kill_at_any_boundary_is_made_good_by_asking_again(
     assert whole == story.states(copy("before"), NEWER if encrypted else None)
     count = passed.count(kind)
     assert count > 10
-    for at in every(count, sample=count if full() else 6):
+    for at in every(count, sample=count if full() else 3):
         there = copy(str(at))
         assert run(story.reencrypt, there, encrypted, kind, at).killed, f"{kind} {at} was not reached"
         assert sound(there)

@@ -30,6 +30,7 @@ from hypothesis.stateful import run_state_machine_as_test as check_machine
 from tests.support.build import NULL_TASK, VERSIONS
 from tests.support.changes import HOW, Change
 from tests.support.ciphers import NEWER
+from tests.support.faults import full
 from tests.support.growing import check_strands, made_small
 from tests.support.world import CHANNELS, DROP, KEEP, SPACES, World
 
@@ -167,8 +168,9 @@ class AgainstMemory(RuleBasedStateMachine):
 def test_s1_random_operations_agree_with_inmemorysaver(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is put, written, deleted, copied, pruned and reopened, both savers tell the same (S1 to S5, S12)."""
     made_small(monkeypatch)
+    steps = 30 if full() else 12  # long stories are below
     check_machine(
-        AgainstMemory, settings=settings(stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow])
+        AgainstMemory, settings=settings(stateful_step_count=steps, suppress_health_check=[HealthCheck.too_slow])
     )
 
 

@@ -75,6 +75,9 @@ SELECT * FROM run WHERE run_id = :run_id;
 -- The last checkpoint that any run of a thread had, whether it is stored or not. (An agent's own run has none.)
 SELECT max(last_id) AS last_id FROM run WHERE thread_id = :thread_id AND first_id <> '';
 
+-- name: run_of_thread
+SELECT run FROM run WHERE thread_id = :thread_id LIMIT 1;
+
 -- name: runs_delete
 DELETE FROM run WHERE thread_id = :thread_id;
 

@@ -169,12 +169,18 @@ WHERE call.thread_id = :thread_id AND call.checkpoint_ns = :checkpoint_ns AND ca
 
 -- name: put_get
 -- sealed: checkpoint
-SELECT seq, listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data FROM checkpoint_log
+SELECT
+    seq, listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data,
+    (SELECT deletions FROM tombstone WHERE tombstone.thread_id = :thread_id) AS life
+FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
 
 -- name: put_latest
 -- sealed: checkpoint
-SELECT seq, listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data FROM checkpoint_log
+SELECT
+    seq, listed, thread_id, checkpoint_ns, checkpoint_id, parent_id, metadata, places, body, data,
+    (SELECT deletions FROM tombstone WHERE tombstone.thread_id = :thread_id) AS life
+FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND listed = 1
 ORDER BY checkpoint_id DESC
 LIMIT 1;
