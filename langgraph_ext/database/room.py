@@ -29,8 +29,8 @@ class Room:
         self._waiting.append(turn)
         try:
             await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled():  # it was given its place in between
+        except BaseException:
+            if not turn.cancel() and not turn.cancelled():  # it was given its place in between
                 self._give_back()
             raise
 

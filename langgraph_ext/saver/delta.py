@@ -14,7 +14,7 @@ from langgraph.checkpoint.base import DeltaChannelHistory, PendingWrite
 from langgraph_ext import canonical
 from langgraph_ext.database import Row, Tx
 from langgraph_ext.saver import values
-from langgraph_ext.saver.ancestors import Ancestor, pages_above
+from langgraph_ext.saver.ancestors import Ancestor, Page, calls_at, pages_above
 from langgraph_ext.saver.config import Address
 from langgraph_ext.saver.fields import decode_fields
 from langgraph_ext.saver.host import DELTA_COUNTERS
@@ -46,16 +46,17 @@ def walk(tx: Tx, address: Address, channels: Sequence[str]) -> list[Step]:
     keys = {channel: canonical.encode(channel) for channel in remaining}
     strands = Strands(tx)
     for page in pages_above(tx, address.namespace, target):
-        for above in page:
+        seeds: list[dict[str, tuple[str, bytes]]] = []
+        for above in page.found:
             named = {channel for channel in remaining if keys[channel] in above.places}
-            if not named and not above.calls:
-                continue
-            seeds = _seeds(tx, address, above, named, strands) if named else {}
-            steps.append(_step(tx, address, above, seeds, strands))
-            if seeds:
-                remaining -= seeds.keys()
+            seeds.append(_seeds(tx, address, above, named, strands) if named else {})
+            if seeds[-1]:
+                remaining -= seeds[-1].keys()
                 if not remaining:
-                    return steps
+                    break
+        steps += _steps(tx, address, page, seeds, strands)
+        if not remaining:
+            break
     return steps
 
 
@@ -77,16 +78,22 @@ def _seeds(
     return seeds
 
 
-def _step(tx: Tx, address: Address, above: Ancestor, seeds: Mapping[str, tuple[str, bytes]], strands: Strands) -> Step:
-    calls, where = above.calls, address.namespace
-    seals = seals_at(tx, where, above.checkpoint_id)
-    return Step(calls, taken_answers(tx, address.thread_id, calls), strands.written(where, calls, seals), seeds, seals)
+def _steps(
+    tx: Tx, address: Address, page: Page, seeds: Sequence[Mapping[str, tuple[str, bytes]]], strands: Strands
+) -> Iterator[Step]:
+    """The steps of a page's first ancestors, as many as there are seeds, but for those that have nothing to say."""
+    where = address.namespace
+    for above, calls, seed in zip(page.found, calls_at(tx, where, page, len(seeds)), seeds, strict=False):
+        if calls or seed:
+            seals = seals_at(tx, where, above.checkpoint_id)
+            taken, written = taken_answers(tx, address.thread_id, calls), strands.written(where, calls, seals)
+            yield Step(calls, taken, written, seed, seals)
 
 
 def lineage(tx: Tx, address: Address, checkpoint_id: str | None) -> Iterator[tuple[str, values.Places]]:
     """`(id, places)` of the stored ancestors of a checkpoint, nearest first, each once (parents may form a loop)."""
     for page in pages_above(tx, address.namespace, checkpoint_id):
-        for above in page:
+        for above in page.found:
             yield above.checkpoint_id, values.decode_places(above.places)
 
 

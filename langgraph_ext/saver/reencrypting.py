@@ -8,7 +8,7 @@ written anew before that mark goes, so that nothing plain is left in it. Old key
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -76,21 +76,22 @@ def steps(on_progress: OnRows | None, *, converting: bool = False) -> Steps:
     rows = changed = 0
     for _ in range(_PASSES):
         before = changed
-        lasts: dict[str, int] = yield _last_rows
-        for table, upto in lasts.items():
-            after: int | None = 0
-            while after is not None:
-                done: Step = yield partial(_step, table=table, after=after, upto=upto, converting=converting)
-                rows, changed, after = rows + done.seen, changed + done.changed, done.last
-                if on_progress is not None:
-                    on_progress(rows)
+        begins: dict[str, int] = {}
+        for _ in range(2):  # all rows, and those that came meanwhile
+            lasts: dict[str, int] = yield _last_rows
+            for table, upto in lasts.items():
+                after: int | None = begins.get(table, 0)
+                while after is not None:
+                    done: Step = yield partial(_step, table=table, after=after, upto=upto, converting=converting)
+                    rows, changed, after = rows + done.seen, changed + done.changed, done.last
+                    if on_progress is not None:
+                        on_progress(rows)
+            begins = lasts
+        changed += yield partial(_end, begins=begins, converting=converting, may_forget=changed == before)
         if changed == before:
-            break
-    else:
-        yield partial(_refuse_others, changed=changed)
-    if not converting:
-        yield _forget_keys
-    return Reencrypted(rows=rows, changed=changed)
+            return Reencrypted(rows=rows, changed=changed)
+    yield partial(_refuse_others, changed=changed)
+    raise AssertionError("others were refused")
 
 
 def to_look_at(tx: Tx) -> int:
@@ -156,8 +157,20 @@ def _converted(tx: Tx) -> None:
     tx.run("encryption_converted")
 
 
-def _forget_keys(tx: Tx) -> None:
-    tx.run("encryption_key_forget", current=_sealer(tx).current)
+def _end(tx: Tx, *, begins: Mapping[str, int], converting: bool, may_forget: bool) -> int:
+    """Seal the few rows that nobody has looked at yet; if all was sealed already, forget the keys that nothing needs.
+
+    In one transaction, so that nobody seals with another key in between and is not noticed.
+    """
+    changed = 0
+    for table, upto in _last_rows(tx).items():
+        after: int | None = begins[table]
+        while after is not None:
+            done = _step(tx, table=table, after=after, upto=upto, converting=converting)
+            changed, after = changed + done.changed, done.last
+    if may_forget and not changed and not converting:
+        tx.run("encryption_key_forget", current=_sealer(tx).current)
+    return changed
 
 
 def _last_rows(tx: Tx) -> dict[str, int]:

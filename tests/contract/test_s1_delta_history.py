@@ -10,6 +10,7 @@ import pytest
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.types import _DeltaSnapshot
 
+from langgraph_ext.database import Row, Tx
 from tests.support.build import cid, config
 from tests.support.driver import Driver
 
@@ -75,12 +76,48 @@ def test_s1_the_delta_history_is_the_same_however_it_is_paged(
     store: Driver, reference: Driver, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """Pages that end within a checkpoint's calls, or hold other branches only, and those from parent to parent."""
-    for name in ("_ROWS", "_CLIMBED", "_MOST_CLIMBED"):
+    for name in ("_PAGE", "_CLIMBED", "_MOST_CLIMBED"):
         monkeypatch.setattr(f"langgraph_ext.saver.ancestors.{name}", rows)
     ids = grow(store, rows, lambda n: n, size=30)
     grow(reference, rows, lambda n: n, size=30)
     for id in ids:
         assert reference.history(config(id=id), CHANNELS) == store.history(config(id=id), CHANNELS)
+
+
+SHAPES = ["a line", "many calls at each", "many calls at forks between"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_s1_the_delta_history_reads_the_calls_that_it_needs(
+    store: Driver, monkeypatch: pytest.MonkeyPatch, shape: str
+) -> None:
+    """Those from the checkpoint up to the value, in a few looks; not those above, and not those of forks."""
+    steps, calls = 150, 80 if shape == SHAPES[1] else 1
+    for n in range(steps):
+        above = cid(2 * n - 2) if n else None
+        store.save(cid(2 * n), {"log": _DeltaSnapshot([n])} if n == 100 else {}, {"log": n}, parent=above)
+        for task in range(calls):
+            store.put_writes(config(id=cid(2 * n)), [("log", n)], f"task-{task}")
+        if shape == SHAPES[2]:
+            store.save(cid(2 * n + 1), {}, {"log": n}, parent=above)
+            for task in range(80):
+                store.put_writes(config(id=cid(2 * n + 1)), [("log", n)], f"task-{task}")
+    looks: list[tuple[str, int]] = []
+    read = Tx.all
+
+    def counted(tx: Tx, name: str, /, **params: object) -> list[Row]:
+        rows = read(tx, name, **params)
+        looks.append((name, len(rows)))
+        return rows
+
+    monkeypatch.setattr(Tx, "all", counted)
+    found = store.history(config(id=cid(2 * steps - 2)), ["log"])["log"]
+    assert (49 * calls, _DeltaSnapshot([100])) == (len(found["writes"]), found["seed"])
+    assert 49 * calls == sum(rows for name, rows in looks if name.startswith("writes"))
+    assert len(looks) < 12
+    looks.clear()
+    store.call("prune", ["t"])
+    assert [] == [name for name, _ in looks if name in ("writes_between", "writes_of_lineage")]
 
 
 def test_s1_the_delta_history_ends_at_each_channels_own_seed(store: Driver) -> None:

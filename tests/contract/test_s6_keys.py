@@ -261,9 +261,30 @@ def test_s6_reencrypt_ends_when_others_go_on_with_an_older_key(path: Path, forms
         assert told.value.details["changed"] > 30  # type: ignore[operator]
         assert ["2025", "2026"] == marked(path)
         before = everything(old)
-        assert 0 < forms(new).call("reencrypt").changed < len(written)
+        assert 0 == forms(new).call("reencrypt").changed  # also what came last had been found
         assert ["2026"] == marked(path)
         assert before == everything(new)
+
+
+@pytest.mark.parametrize("at", [1, -1], ids=["at its beginning", "at its end"])
+def test_s6_reencrypt_finds_what_came_while_there_was_nothing_to_do(path: Path, forms: Forms, at: int) -> None:
+    """Its older key may be thrown away afterwards."""
+    with LedgerSaver(path, encryption=OLDER) as old, LedgerSaver(path, encryption=NEWER) as new:
+        fill(Driver(old, "sync", None))  # type: ignore[arg-type]
+        forms(new).call("reencrypt")
+        looks: list[int] = []
+        forms(new).call("reencrypt", on_progress=looks.append)
+        wanted = looks[at]
+
+        def once(seen: int) -> None:
+            if seen == wanted:
+                old.put_writes(config("t", "", cid(2)), [("a", MARK)], "late")
+
+        assert forms(new).call("reencrypt", on_progress=once).changed
+        assert ["2026"] == marked(path)
+        before = everything(new)
+    with LedgerSaver(path, encryption=Encryption({"2026": NEWER.keys["2026"]})) as saver:
+        assert before == everything(saver)
 
 
 def test_s6_two_that_seal_anew_with_different_keys_end(path: Path) -> None:

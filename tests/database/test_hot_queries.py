@@ -43,7 +43,8 @@ EXACT = {
     "put_data": "checkpoint_log_place (thread_id=? AND checkpoint_ns=? AND checkpoint_id=? AND listed>?)",
     "put_latest": "checkpoint_log_place (thread_id=? AND checkpoint_ns=?)",
     "scan_namespace": "checkpoint_log_place (thread_id=? AND checkpoint_ns=? AND checkpoint_id<?)",
-    "log_downwards": "checkpoint_log_place (thread_id=? AND checkpoint_ns=? AND checkpoint_id<?)",
+    "puts_downwards": "checkpoint_log_place (thread_id=? AND checkpoint_ns=? AND checkpoint_id<?)",
+    "writes_between": "checkpoint_log_place (thread_id=? AND checkpoint_ns=? AND checkpoint_id>? AND checkpoint_id<?)",
     "writes_of": (
         "checkpoint_log_place (thread_id=? AND checkpoint_ns=? AND checkpoint_id=? AND listed=? AND metadata=?)"
     ),

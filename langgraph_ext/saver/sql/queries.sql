@@ -122,16 +122,20 @@ WHERE checkpoint_id > parent_id
 SELECT parent_id, places FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id = :checkpoint_id AND listed IS NOT NULL;
 
--- name: log_downwards
--- The puts and calls of a namespace by falling id, from a checkpoint's on, :size rows at most; no values of puts.
-SELECT
-    seq, listed, checkpoint_id, parent_id, places, task_id, task_path, partial,
-    CASE WHEN listed IS NULL THEN body END AS body, CASE WHEN listed IS NULL THEN data END AS data
-FROM checkpoint_log
+-- name: puts_downwards
+-- The puts of a namespace by falling id, from a checkpoint's on, :size of them at most.
+SELECT checkpoint_id, parent_id, places FROM checkpoint_log
 WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns AND checkpoint_id <= :checkpoint_id
-    AND (listed IS NOT NULL OR metadata IS NULL AND task_id IS NOT NULL)
+    AND listed IS NOT NULL
 ORDER BY checkpoint_id DESC
 LIMIT :size;
+
+-- name: writes_between
+-- As writes_of, for all checkpoints from one to another; a checkpoint's are in order by seq.
+SELECT checkpoint_id, seq, task_id, task_path, partial, body, data FROM checkpoint_log
+WHERE thread_id = :thread_id AND checkpoint_ns = :checkpoint_ns
+    AND checkpoint_id >= :first_id AND checkpoint_id <= :last_id
+    AND listed IS NULL AND metadata IS NULL AND task_id IS NOT NULL;
 
 -- name: lineage
 -- A checkpoint and its ancestors, :size of them at most; by depth they are in order.
