@@ -99,3 +99,23 @@ def test_who_comes_does_not_overtake_those_who_wait() -> None:
         await settled()
 
     asyncio.run(story())
+
+
+def test_who_is_closed_while_it_waits_takes_no_place_with_it() -> None:
+    """A coroutine may end by something else than being cancelled."""
+
+    async def story() -> None:
+        guests = Guests(1)
+        await guests.come("a")
+        waiting = guests._stay("b")
+        guests.leave["b"] = asyncio.Event()
+        waiting.send(None)
+        waiting.close()
+        guests.leave["a"].set()
+        await settled()
+        await guests.come("c")
+        assert ["c"] == guests.inside
+        guests.tasks["c"].cancel()
+        await settled()
+
+    asyncio.run(story())
