@@ -16,7 +16,7 @@ from tests.support.people.cast import Cast
 from tests.support.people.seed import Played, play, story_of
 from tests.support.people.witness import findings
 
-SEEDS = 5000 if faults.full() else 300
+SEEDS = 5000 if faults.full() else 100
 CHUNK = 10
 
 

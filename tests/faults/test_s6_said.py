@@ -22,7 +22,7 @@ def test_s6_of_a_killed_run_nothing_can_be_read(tmp_path: Path, kind: str) -> No
     assert sum("__interrupt__" in part for mode, part in streamed if mode == "updates") >= 3
     count = passed.count(kind) * 3 // 4  # how many commits there are differs by a few, as some go together
     assert count > 20
-    for at in every(count, sample=count if full() else 6):
+    for at in every(count, sample=count if full() else 3):
         there = tmp_path / str(at)
         there.mkdir()
         assert run(talk, str(there), kind, at).killed, f"{kind} {at} was not reached"

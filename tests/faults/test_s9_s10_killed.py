@@ -46,7 +46,7 @@ def test_s9_s10_a_kill_at_any_boundary_is_made_good_by_asking_again(folder: Fold
     whole = story.look(dry)
     assert ([], []) == (before["wrong"], whole["wrong"])
     assert before["bytes"] > 0
-    chosen = every(points.count(kind), sample=points.count(kind) if full() else 3)
+    chosen = every(points.count(kind), sample=points.count(kind) if full() else 2)
 
     for at in chosen:
         there = folder(str(at))
